@@ -59,6 +59,6 @@ check: ## format, vet, lint, import rules, generated files, shell scripts
 tools: ## put golangci-lint into ./bin
 	@scripts/golangci.sh install
 
-clean: ## remove what was built
-	rm -rf linerate bin
+clean: ## remove what was built (not the tools in ./bin)
+	rm -f linerate
 	find . -name '*.test' -type f -not -path './.git/*' -delete

@@ -13,6 +13,8 @@ cd "$(dirname "$0")/.."
 lacking() {
 	have=$("$clang" --version 2>/dev/null | sed -n 's/.*Debian clang version \([0-9.]*\).*/\1/p')
 	[ "$have" = "$want_clang" ] || echo "$clang $want_clang of Debian (here: ${have:-none})"
+	# bpf2go strips the objects with the llvm-strip beside that clang.
+	command -v "llvm-strip${clang#clang}" >/dev/null 2>&1 || echo "llvm-strip${clang#clang}"
 	# shellcheck disable=SC2016 # a format of dpkg-query
 	have=$(dpkg-query -W -f '${Version}' libbpf-dev 2>/dev/null || true)
 	[ "$have" = "$want_libbpf" ] || echo "libbpf-dev $want_libbpf (here: ${have:-none})"
@@ -27,7 +29,7 @@ sums() {
 lack=$(lacking)
 if [ -n "$lack" ]; then
 	lack=$(printf '%s' "$lack" | tr '\n' ';')
-	next="Type (Debian 12): apt-get install clang-19 libbpf-dev linux-libc-dev"
+	next="Type (Debian 12): apt-get install clang-19 llvm-19 libbpf-dev linux-libc-dev"
 	if [ "${1:-}" = --check ] && [ "${TEST_NO_SKIP:-}" != 1 ]; then
 		echo "note: generated files not checked: no $lack. $next" >&2
 		exit 0
