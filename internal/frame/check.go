@@ -25,9 +25,8 @@ type packet struct {
 // its run differs and its UDP checksum is right: then it is an intact frame of
 // somebody else that happens to have the magic there.
 func (c *Checker) Check(buf []byte, out *Checked) {
-	*out = Checked{}
 	if len(buf) < etherBytes {
-		out.Class, out.Reason = ClassUnreadable, ReasonLength
+		*out = Checked{Class: ClassUnreadable, Reason: ReasonLength}
 		return
 	}
 	l3, kind := etherBytes, binary.BigEndian.Uint16(buf[12:])
@@ -35,6 +34,17 @@ func (c *Checker) Check(buf []byte, out *Checked) {
 		kind = binary.BigEndian.Uint16(buf[l3+2:])
 		l3 += vlanBytes
 	}
+	switch {
+	case kind == typeIPv4 && c.quick4(buf[l3:], out):
+	case kind == typeIPv6 && c.quick6(buf[l3:], out):
+	default:
+		c.judge(buf, l3, kind, out)
+	}
+}
+
+// judge is Check step by step, for the frames that are not plainly good.
+func (c *Checker) judge(buf []byte, l3 int, kind uint16, out *Checked) {
+	*out = Checked{}
 	var p packet
 	switch kind {
 	case typeIPv4:

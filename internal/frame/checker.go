@@ -79,6 +79,18 @@ type Checker struct {
 	known        Run // mask of the bits of run that are known
 	adopt        *Adoption
 	payloadCheck bool
+
+	// What the last good frame's tag check was made of: neighbours share most
+	// of it.
+	top      uint64 // magic, run, space: 48 bits
+	late     uint64 // time and flags
+	space    Space
+	topCRC   uint16
+	lateCRC  uint16
+	flow4CRC uint16
+	flow6CRC uint16
+	flow4    [12]byte // addresses and ports
+	flow6    [36]byte
 }
 
 // NewChecker makes a Checker.
@@ -87,6 +99,8 @@ func NewChecker(c CheckerConfig) *Checker {
 	if c.Adopt != nil {
 		k.run, k.known = 0, 0
 	}
+	k.top = ^uint64(0) // no tag has it
+	k.flow4CRC, k.flow6CRC = crcFlow4(&k.flow4, LongTagBytes), crcFlow6(&k.flow6, LongTagBytes)
 	return k
 }
 

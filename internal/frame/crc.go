@@ -32,8 +32,7 @@ func crcPlain(crc uint16, b []byte) uint16 {
 	return crc
 }
 
-func makeCRCTable() *[crcSpan][256]uint16 {
-	t := new([crcSpan][256]uint16)
+func makeCRCTable() (t [crcSpan][256]uint16) {
 	for b := range 256 {
 		c := crcPlain(0, []byte{byte(b)})
 		for d := range crcSpan {
@@ -57,11 +56,28 @@ func makeCRCStart() [crcSpan + 1]uint16 {
 // crcFlow is the contribution of addresses and ports (12 or 36 bytes), start
 // value included, to a message that goes on with tail bytes of tag.
 func crcFlow(addr []byte, tail int) uint16 {
-	c := crcStart[len(addr)+tail]
-	for i, x := range addr {
-		c ^= crcAt[len(addr)-1-i+tail][x]
+	if len(addr) == 12 {
+		return crcFlow4((*[12]byte)(addr), tail)
 	}
-	return c
+	return crcFlow6((*[36]byte)(addr), tail)
+}
+
+// crcFlow6 is crcFlow for the 36 bytes of IPv6.
+func crcFlow6(addr *[36]byte, tail int) uint16 {
+	c := crcStart[36+tail]
+	for i := 0; i < 32; i += 8 {
+		t := (*[8][256]uint16)(crcAt[28-i+tail:])
+		c ^= crcEight(t, binary.BigEndian.Uint64(addr[i:]))
+	}
+	t := (*[4][256]uint16)(crcAt[tail:])
+	p := binary.BigEndian.Uint32(addr[32:])
+	return c ^ t[3][byte(p>>24)] ^ t[2][byte(p>>16)] ^ t[1][byte(p>>8)] ^ t[0][byte(p)]
+}
+
+// crcEight is what 8 bytes contribute, by the table of the last of them.
+func crcEight(t *[8][256]uint16, a uint64) uint16 {
+	c := t[7][byte(a>>56)] ^ t[6][byte(a>>48)] ^ t[5][byte(a>>40)] ^ t[4][byte(a>>32)]
+	return c ^ t[3][byte(a>>24)] ^ t[2][byte(a>>16)] ^ t[1][byte(a>>8)] ^ t[0][byte(a)]
 }
 
 // crcFlow4 is crcFlow for the 12 bytes of IPv4, without a loop.
@@ -76,7 +92,7 @@ func crcFlow4(addr *[12]byte, tail int) uint16 {
 
 // crcLong is the contribution of a long tag's first 16 bytes.
 func crcLong(w0, w1 uint64) uint16 {
-	t := crcAt
+	t := &crcAt
 	c := t[17][byte(w0>>56)] ^ t[16][byte(w0>>48)] ^ t[15][byte(w0>>40)] ^ t[14][byte(w0>>32)]
 	c ^= t[13][byte(w0>>24)] ^ t[12][byte(w0>>16)] ^ t[11][byte(w0>>8)] ^ t[10][byte(w0)]
 	c ^= t[9][byte(w1>>56)] ^ t[8][byte(w1>>48)] ^ t[7][byte(w1>>40)] ^ t[6][byte(w1>>32)]
@@ -85,7 +101,7 @@ func crcLong(w0, w1 uint64) uint16 {
 
 // crcShort is the contribution of a short tag's first 8 bytes.
 func crcShort(w uint64) uint16 {
-	t := crcAt
+	t := &crcAt
 	c := t[9][byte(w>>56)] ^ t[8][byte(w>>48)] ^ t[7][byte(w>>40)] ^ t[6][byte(w>>32)]
 	return c ^ t[5][byte(w>>24)] ^ t[4][byte(w>>16)] ^ t[3][byte(w>>8)] ^ t[2][byte(w)]
 }

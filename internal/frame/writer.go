@@ -27,25 +27,29 @@ type WriterConfig struct {
 // goroutine.
 type Writer struct {
 	// Changing from frame to frame.
-	seq     uint64
-	at      int    // next flow
-	pos     int    // next size
-	turn    int    // frames until flows and sizes are shifted against each other
-	until   int    // frames until the next stamp
-	high    uint64 // seq>>16 that highLong and highShort are for
-	late    uint64 // time and flags that lateLong is for
-	ends    int
+	z     *layout // of the next frame
+	f     *flow
+	seq   uint64
+	until int // frames until the next stamp
+	// Parts of the tag check kept from frame to frame: of the upper 24 bits
+	// of seq, and of the stamp late.
+	highLong, highShort, lateLong uint16
+	late                          uint64
+	at, pos                       int // of f and z
+	turn                          int // frames until flows and sizes are shifted against each other
+	ends                          int
+
 	flows   []flow
 	sizes   []layout
 	pattern []byte
-
-	highLong, highShort, lateLong uint16 // kept parts of the tag check
 
 	// Fixed.
 	max      wire.BufLen
 	long     wire.BufLen // frames from this length on carry the long tag
 	l3, l4   int
 	v6, macs bool // macs: they differ between flows
+	many     bool // more than one flow
+	moving   bool // more than one flow or size
 	lap      int  // frames after which turn strikes; 0 = never
 	every    int
 	fixLong  uint64 // magic, run, space of the long tag in place
@@ -95,6 +99,9 @@ func NewWriter(c WriterConfig) (*Writer, error) {
 	w.addSizes(c.Stream.Sizes.Cycle())
 	w.addFlows(&a, c)
 	w.lap, w.turn = lapOf(len(w.sizes), len(w.flows))
+	w.z, w.f = &w.sizes[0], &w.flows[0]
+	w.many = len(w.flows) > 1
+	w.moving = w.many || len(w.sizes) > 1
 	return w, nil
 }
 
