@@ -41,7 +41,7 @@ func view[T any](mem []byte, off uint64, size uint32) []T {
 	var zero T
 	need := uint64(size) * uint64(unsafe.Sizeof(zero))
 	misaligned := off%uint64(unsafe.Alignof(zero)) != 0
-	if misaligned || off > uint64(len(mem)) || need > uint64(len(mem))-off {
+	if misaligned || size == 0 || off > uint64(len(mem)) || need > uint64(len(mem))-off {
 		return nil
 	}
 	return unsafe.Slice((*T)(unsafe.Pointer(&mem[off])), size)
