@@ -65,12 +65,16 @@ func newVeth(t *testing.T, queues, mtu int) veth {
 	v := veth{tx: index(t, "lrx0"), rx: index(t, "lrx1")}
 	v.set(t, "lrx0", true)
 	v.set(t, "lrx1", true)
-	t.Cleanup(func() {
-		if l, err := netlink.LinkByName("lrx0"); err == nil {
-			must(t, netlink.LinkDel(l))
-		}
-	})
+	t.Cleanup(func() { v.remove(t) })
 	return v
+}
+
+// remove deletes the pair, if it is still there.
+func (v veth) remove(t *testing.T) {
+	t.Helper()
+	if l, err := netlink.LinkByName("lrx0"); err == nil {
+		must(t, netlink.LinkDel(l))
+	}
 }
 
 func index(t *testing.T, name string) int {

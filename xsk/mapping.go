@@ -99,7 +99,6 @@ func (s *Socket) prefill() error {
 		s.Fill.Set(idx+uint32(i), addr)
 	}
 	s.Fill.Submit(n)
-	s.cfg.Prefill = nil
 	return nil
 }
 

@@ -215,7 +215,8 @@ func (s *Socket) readMode() error {
 	return nil
 }
 
-// FD is the file descriptor, for an XSKMAP; it stays the Socket's.
+// FD is the file descriptor, for an XSKMAP; it stays the Socket's and is -1
+// after Close.
 func (s *Socket) FD() int { return s.fd }
 
 // ZeroCopied is the mode as read back after bind.
