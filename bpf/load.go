@@ -1,0 +1,24 @@
+package bpf
+
+import (
+	"github.com/cilium/ebpf"
+)
+
+// loadXDP loads one program of a collection: name, or name_frags. The other
+// variant is left out, so that a kernel without it is no obstacle.
+func loadXDP(spec *ebpf.CollectionSpec, name string, frags bool) (*ebpf.Collection, *ebpf.Program, error) {
+	chosen := name
+	if frags {
+		chosen += "_frags"
+	}
+	for other := range spec.Programs {
+		if other != chosen {
+			delete(spec.Programs, other)
+		}
+	}
+	coll, err := ebpf.NewCollection(spec)
+	if err != nil {
+		return nil, nil, explain("load "+chosen, err, capBPF|capNetAdmin, Feature{"XDP fragments", "5.18"})
+	}
+	return coll, coll.Programs[chosen], nil
+}
