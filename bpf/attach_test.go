@@ -141,38 +141,14 @@ func TestAttachErrors(t *testing.T) {
 	}
 }
 
-// Without capabilities the error names those that lack.
-func TestPermissionError(t *testing.T) {
-	requireCaps(t)
-	if _, err := os.Stat("/proc/sys/kernel/unprivileged_bpf_disabled"); err != nil {
-		t.Fatal(err)
-	}
-	newPass(t)             // kernel features are probed and remembered with all capabilities
-	runtime.LockOSThread() // this thread ends with the test
-	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	must(t, unix.Capset(&hdr, &none[0]))
-	_, err := LoadSteer(SteerConfig{})
-	var perm *PermissionError
-	if !errors.As(err, &perm) || !errors.Is(err, unix.EPERM) {
-		t.Fatalf("got %v", err)
-	}
-	if got := strings.Join(perm.Missing, " "); got != "CAP_BPF CAP_NET_ADMIN" || !strings.Contains(err.Error(), "CAP_BPF and CAP_NET_ADMIN") {
-		t.Errorf("missing %q: %v", got, err)
-	}
-}
-
 const childEnv = "LINERATE_BPF_TEST_ATTACH"
 
-// TestMain is also the child that attaches and waits to be killed.
-func TestMain(m *testing.M) {
-	if idx, err := strconv.Atoi(os.Getenv(childEnv)); err == nil {
-		os.Exit(attachAndWait(idx))
+// attachAndWait is the child that attaches and waits to be killed.
+func attachAndWait(ifindex string) int {
+	idx, err := strconv.Atoi(ifindex)
+	if err != nil {
+		return 1
 	}
-	os.Exit(m.Run())
-}
-
-func attachAndWait(idx int) int {
 	s, err := LoadSteer(SteerConfig{})
 	if err != nil {
 		return 1

@@ -12,3 +12,5 @@ package bpf
 
 //go:generate go tool bpf2go -cc clang-19 -target bpfel -cflags "-O2 -Wall -Werror -idirafter /usr/include/x86_64-linux-gnu" -type reason steer src/steer.c
 //go:generate go tool bpf2go -cc clang-19 -target bpfel -cflags "-O2 -Wall -Werror -idirafter /usr/include/x86_64-linux-gnu" pass src/pass.c
+//go:generate go tool bpf2go -cc clang-19 -target bpfel -cflags "-O2 -Wall -Werror -idirafter /usr/include/x86_64-linux-gnu" -type size_class -type protocol sink src/sink.c
+//go:generate go tool bpf2go -cc clang-19 -target bpfel -cflags "-O2 -Wall -Werror -idirafter /usr/include/x86_64-linux-gnu" -type point trace src/trace.c

@@ -88,11 +88,10 @@ func missing(needs capability) []string {
 	has := func(n int) bool { return data[n/32].Effective&(1<<(n%32)) != 0 }
 	var names []string
 	for _, c := range capabilityNames {
-		// CAP_SYS_ADMIN stands in for the two that were split from it.
-		if needs&c.bit == 0 || has(c.number) || c.bit != capNetAdmin && has(unix.CAP_SYS_ADMIN) {
-			continue
+		// CAP_SYS_ADMIN stands in for each (kernel/bpf/syscall.c, bpf_net_capable).
+		if needs&c.bit != 0 && !has(c.number) && !has(unix.CAP_SYS_ADMIN) {
+			names = append(names, c.name)
 		}
-		names = append(names, c.name)
 	}
 	return names
 }

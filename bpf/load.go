@@ -6,7 +6,10 @@ import (
 
 // loadXDP loads one program of a collection: name, or name_frags. The other
 // variant is left out, so that a kernel without it is no obstacle.
-func loadXDP(spec *ebpf.CollectionSpec, name string, frags bool) (*ebpf.Collection, *ebpf.Program, error) {
+//
+// Without CAP_PERFMON the verifier allows no packet access at an offset that it
+// does not know (kernel/bpf/verifier.c, sanitize_ptr_alu), so parsing needs it.
+func loadXDP(spec *ebpf.CollectionSpec, name string, frags bool, needs capability) (*ebpf.Collection, *ebpf.Program, error) {
 	chosen := name
 	if frags {
 		chosen += "_frags"
@@ -18,7 +21,7 @@ func loadXDP(spec *ebpf.CollectionSpec, name string, frags bool) (*ebpf.Collecti
 	}
 	coll, err := ebpf.NewCollection(spec)
 	if err != nil {
-		return nil, nil, explain("load "+chosen, err, capBPF|capNetAdmin, Feature{"XDP fragments", "5.18"})
+		return nil, nil, explain("load "+chosen, err, needs, Feature{"XDP fragments", "Linux 5.18"})
 	}
 	return coll, coll.Programs[chosen], nil
 }

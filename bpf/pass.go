@@ -16,13 +16,14 @@ type Pass struct {
 
 // LoadPass loads the program that leaves every frame to the stack. A port that
 // only sends needs it: ixgbe wakes no AF_XDP socket without a program. It takes
-// frames of any size (xdp.frags) and counts nothing. Errors as LoadSteer.
+// frames of any size (xdp.frags), counts nothing, and needs CAP_BPF and
+// CAP_NET_ADMIN. Errors as LoadSteer.
 func LoadPass() (*Pass, error) {
 	spec, err := loadPass()
 	if err != nil {
 		return nil, fmt.Errorf("read pass: %w", err)
 	}
-	coll, prog, err := loadXDP(spec, "pass", false)
+	coll, prog, err := loadXDP(spec, "pass", false, capBPF|capNetAdmin)
 	if err != nil {
 		return nil, err
 	}

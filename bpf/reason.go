@@ -84,17 +84,11 @@ func (q QueueCounters) Passed() uint64 {
 	return n
 }
 
-// newQueueCounters sums the per-CPU copies of one slot.
-func newQueueCounters(slot, queues int, cpus [][len(reasons)]uint64) QueueCounters {
+// newQueueCounters are the counters of one slot of a program with that many queues.
+func newQueueCounters(slot, queues int) QueueCounters {
 	q := QueueCounters{Queue: slot, Frames: make(map[Reason]uint64, len(reasons))}
 	if slot == queues {
 		q.Queue = OtherQueues
-	}
-	for i, r := range reasons {
-		q.Frames[r] = 0
-		for _, cpu := range cpus {
-			q.Frames[r] += cpu[i]
-		}
 	}
 	return q
 }

@@ -45,6 +45,12 @@ func newNetns(t testing.TB) {
 func newPair(t testing.TB, queues, mtu int) pair {
 	t.Helper()
 	newNetns(t)
+	return addPair(t, queues, mtu)
+}
+
+// addPair makes a veth pair in the calling thread's namespace.
+func addPair(t testing.TB, queues, mtu int) pair {
+	t.Helper()
 	la := netlink.NewLinkAttrs()
 	la.Name, la.MTU = "a", mtu
 	la.NumTxQueues, la.NumRxQueues = queues, queues
@@ -59,8 +65,7 @@ func newPair(t testing.TB, queues, mtu int) pair {
 func up(t testing.TB, name string) netlink.Link {
 	t.Helper()
 	// Without IPv6 the stack sends nothing of its own accord.
-	path := "/proc/thread-self/net/../../sys/net/ipv6/conf/" + name + "/disable_ipv6"
-	_ = os.WriteFile(path, []byte("1"), 0)
+	_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/disable_ipv6", []byte("1"), 0)
 	l, err := netlink.LinkByName(name)
 	if err != nil {
 		t.Fatalf("find %s: %v", name, err)
@@ -87,4 +92,12 @@ func closing(t testing.TB, c interface{ Close() error }) {
 			t.Errorf("close: %v", err)
 		}
 	})
+}
+
+// TestMain runs the tests, or the child of one.
+func TestMain(m *testing.M) {
+	if idx := os.Getenv(childEnv); idx != "" {
+		os.Exit(attachAndWait(idx))
+	}
+	os.Exit(m.Run())
 }

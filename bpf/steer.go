@@ -39,8 +39,8 @@ type Steer struct {
 }
 
 // LoadSteer loads the program that hands our frames to AF_XDP sockets and
-// everything else to the stack. It needs CAP_BPF and CAP_NET_ADMIN. Errors:
-// *ConfigError, *PermissionError, *UnsupportedError, or the kernel's.
+// everything else to the stack. It needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON.
+// Errors: *ConfigError, *PermissionError, *UnsupportedError, or the kernel's.
 func LoadSteer(cfg SteerConfig) (*Steer, error) {
 	f := filter{cfg.Match, cfg.Ports, cfg.VLANs, cfg.MACs, cfg.Run, cfg.Queues,
 		cfg.LoseBeforeSeen, cfg.LoseAfterSeen}
@@ -59,7 +59,7 @@ func LoadSteer(cfg SteerConfig) (*Steer, error) {
 	}
 	spec.Maps["counters"].MaxEntries = uint32(f.queues) + 1
 	spec.Maps["sockets"].MaxEntries = uint32(f.queues)
-	coll, prog, err := loadXDP(spec, "steer", cfg.Frags)
+	coll, prog, err := loadXDP(spec, "steer", cfg.Frags, capBPF|capNetAdmin|capPerfmon)
 	if err != nil {
 		return nil, err
 	}
@@ -85,19 +85,15 @@ func (s *Steer) SetSocket(queue, fd int) error {
 // Counters reads the frames by reason, one entry per queue, and a last one
 // for OtherQueues.
 func (s *Steer) Counters() ([]QueueCounters, error) {
-	all := make([]QueueCounters, 0, s.queues+1)
-	for slot := 0; slot <= s.queues; slot++ {
-		var cpus []steerQueueCounters
-		if err := s.coll.Maps["counters"].Lookup(uint32(slot), &cpus); err != nil {
-			return nil, fmt.Errorf("read steer counters of queue %d: %w", slot, err)
+	var all []QueueCounters
+	err := readSlots(s.coll.Maps["counters"], s.queues+1, func(slot int, cpus []steerQueueCounters) {
+		q := newQueueCounters(slot, s.queues)
+		for _, cpu := range cpus {
+			addNamed(q.Frames, reasons[:], cpu.Frames[:])
 		}
-		frames := make([][len(reasons)]uint64, len(cpus))
-		for i := range cpus {
-			frames[i] = cpus[i].Frames
-		}
-		all = append(all, newQueueCounters(slot, s.queues, frames))
-	}
-	return all, nil
+		all = append(all, q)
+	})
+	return all, err
 }
 
 // Close unloads the program unless it is still attached. It may be called twice.

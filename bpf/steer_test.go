@@ -57,14 +57,18 @@ func run(t testing.TB, prog *ebpf.Program, frame []byte, md *xdpMD) (uint32, []b
 }
 
 // counted runs f and returns the counters of a queue that it moved.
-func counted(t testing.TB, c interface {
-	Counters() ([]QueueCounters, error)
-}, queue int, f func()) map[Reason]uint64 {
+func counted(t testing.TB, read func() ([]QueueCounters, error), queue int, f func()) map[Reason]uint64 {
 	t.Helper()
-	before, err := c.Counters()
+	before, err := read()
 	must(t, err)
 	f()
-	after, err := c.Counters()
+	return difference(t, before, read, queue)
+}
+
+// difference is what moved since before, which must be of one queue only.
+func difference(t testing.TB, before []QueueCounters, read func() ([]QueueCounters, error), queue int) map[Reason]uint64 {
+	t.Helper()
+	after, err := read()
 	must(t, err)
 	moved := map[Reason]uint64{}
 	for i := range after {
@@ -195,7 +199,7 @@ func checkFrame(t *testing.T, s *Steer, c frameCase, extra map[Reason]uint64) {
 	t.Helper()
 	var verdict uint32
 	var out []byte
-	moved := counted(t, s, 0, func() { verdict, out = run(t, s.Program(), c.frame, nil) })
+	moved := counted(t, s.Counters, 0, func() { verdict, out = run(t, s.Program(), c.frame, nil) })
 	want := map[Reason]uint64{ReasonSeen: 1, c.reason: 1}
 	for r, n := range extra {
 		want[r] = n
