@@ -1,0 +1,82 @@
+package netns
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+const sysAdmin = "CAP_SYS_ADMIN"
+
+// enter moves the calling thread into the namespace of ref and gives it that
+// namespace's /sys. It runs on the thread that will serve the NS.
+func (n *NS) enter(ref *os.File) error {
+	var want, have unix.Stat_t
+	if err := unix.Fstat(int(ref.Fd()), &want); err != nil {
+		return newError("stat", n.name, "", err)
+	}
+	n.inum = want.Ino
+	if err := unix.Stat("/proc/thread-self/ns/net", &have); err != nil {
+		return newError("stat", n.name, "", err)
+	}
+	same := have.Ino == want.Ino
+	// A private sysfs hides what is mounted below /sys (cgroup, bpf, tracing),
+	// so it is mounted only where /sys is another namespace's.
+	if same && sysfsMatches() {
+		return nil
+	}
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return newError("unshare mounts for", n.name, sysAdmin, err)
+	}
+	// Slave, not private: deletions under Dir must still reach this thread,
+	// or its copy of the mount would keep a deleted namespace alive.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return newError("make mounts private for", n.name, sysAdmin, err)
+	}
+	if !same {
+		if err := unix.Setns(int(ref.Fd()), unix.CLONE_NEWNET); err != nil {
+			return newError("enter", n.name, sysAdmin, err)
+		}
+	}
+	if err := unix.Mount("sysfs", "/sys", "sysfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return newError("mount sysfs for", n.name, sysAdmin, err)
+	}
+	return nil
+}
+
+// sysfsMatches says whether /sys/class/net lists exactly the interfaces that
+// this thread's namespace has, by name, index and address.
+func sysfsMatches() bool {
+	ifs, err := net.Interfaces()
+	if err != nil {
+		return false
+	}
+	names, err := os.ReadDir("/sys/class/net")
+	if err != nil {
+		return false
+	}
+	devices := 0
+	for _, e := range names {
+		if e.Name() != "bonding_masters" { // a file, not a device
+			devices++
+		}
+	}
+	if devices != len(ifs) {
+		return false
+	}
+	for _, i := range ifs {
+		index, err := os.ReadFile(fmt.Sprintf("/sys/class/net/%s/ifindex", i.Name))
+		if err != nil || string(bytes.TrimSpace(index)) != strconv.Itoa(i.Index) {
+			return false
+		}
+		mac, err := os.ReadFile(fmt.Sprintf("/sys/class/net/%s/address", i.Name))
+		if err != nil || len(i.HardwareAddr) > 0 && string(bytes.TrimSpace(mac)) != i.HardwareAddr.String() {
+			return false
+		}
+	}
+	return true
+}
