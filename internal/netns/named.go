@@ -2,6 +2,7 @@ package netns
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sort"
@@ -9,65 +10,96 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Create makes an empty named network namespace: a bind mount under Dir, which
-// is made (mode 0755) and turned into a shared mount first if need be, exactly
-// as iproute2 does, so that `ip netns` sees it. Only loopback exists in it,
-// down. It needs CAP_SYS_ADMIN. An existing name is an *Error wrapping EEXIST.
+// New starts a thread inside a new network namespace that has no name: it dies
+// with its last thread, socket or interface elsewhere, so what is built in it
+// leaves nothing behind when the process is killed. Pin gives it a name.
+// It needs CAP_SYS_ADMIN.
+func New() (*NS, error) { return start("", nil) }
+
+// Held is the right to change names under Dir: see WithLock.
+type Held struct{}
+
+// WithLock runs f while no other process that uses this package (or sets up
+// Dir with iproute2) changes names under Dir. Dir is made and turned into a
+// shared mount first, as iproute2 does it. The lock is a flock of Dir: it ends
+// with the process. f must not call Create, Delete, Pin or WithLock.
+func WithLock(f func(h Held) error) error {
+	if err := os.MkdirAll(Dir, 0o755); err != nil {
+		return newError("make "+Dir+" for", "", "CAP_DAC_OVERRIDE", cause(err))
+	}
+	d, err := os.Open(Dir)
+	if err != nil {
+		return newError("open "+Dir+" for", "", "CAP_DAC_OVERRIDE", cause(err))
+	}
+	defer d.Close()
+	if err := flock(int(d.Fd())); err != nil {
+		return newError("lock "+Dir+" for", "", "", err)
+	}
+	if err := onHost(shareDir); err != nil {
+		return newError("share "+Dir+" for", "", sysAdmin, err)
+	}
+	return f(Held{})
+}
+
+// shareDir makes Dir a shared mount point, so that a namespace deleted later
+// also goes away in mount namespaces made meanwhile.
+func shareDir() error {
+	err := unix.Mount("", Dir, "none", unix.MS_SHARED|unix.MS_REC, "")
+	if !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	// Not a mount point yet.
+	if err := unix.Mount(Dir, Dir, "none", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return err
+	}
+	return unix.Mount("", Dir, "none", unix.MS_SHARED|unix.MS_REC, "")
+}
+
+// onHost runs f on a thread of the process's own mount namespace, which the
+// caller's thread is not when it is inside an NS's Do.
+func onHost(f func() error) error {
+	res := make(chan error)
+	go func() { res <- f() }()
+	return <-res
+}
+
+// Create makes an empty named network namespace that `ip netns` sees too. Only
+// loopback exists in it, down. It needs CAP_SYS_ADMIN. An existing name is an
+// *Error wrapping EEXIST.
 func Create(name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	if err := prepareDir(name); err != nil {
+	n, err := New()
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	return n.Pin(name)
+}
+
+// Pin gives the namespace a name under Dir (a bind mount), and with it a life
+// of its own. Errors as for Create.
+func (n *NS) Pin(name string) error {
+	return WithLock(func(h Held) error { return h.Pin(n, name) })
+}
+
+// Pin is NS.Pin under the lock already held.
+func (Held) Pin(n *NS, name string) error {
+	if err := CheckName(name); err != nil {
 		return err
 	}
 	path := filepath.Join(Dir, name)
 	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE|os.O_EXCL, 0)
 	if err != nil {
-		return newError("create", name, "", cause(err))
+		return newError("create", name, "CAP_DAC_OVERRIDE", cause(err))
 	}
 	f.Close()
-	made := make(chan error)
-	ownThread(func() {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			made <- newError("create", name, sysAdmin, err)
-			return
-		}
-		if err := unix.Mount("/proc/thread-self/ns/net", path, "none", unix.MS_BIND, ""); err != nil {
-			made <- newError("mount", name, sysAdmin, err)
-			return
-		}
-		made <- nil
-	})
-	if err := <-made; err != nil {
+	from := fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), n.tid)
+	err = onHost(func() error { return unix.Mount(from, path, "none", unix.MS_BIND, "") })
+	if err != nil {
 		_ = os.Remove(path) // a name without a namespace helps nobody
-		return err
-	}
-	return nil
-}
-
-// prepareDir makes Dir a shared mount point, so that a namespace deleted later
-// also goes away in mount namespaces made meanwhile. The lock keeps two
-// processes from stacking one mount on the other.
-func prepareDir(name string) error {
-	if err := os.MkdirAll(Dir, 0o755); err != nil {
-		return newError("prepare "+Dir+" for", name, "CAP_DAC_OVERRIDE", cause(err))
-	}
-	d, err := os.Open(Dir)
-	if err != nil {
-		return newError("prepare "+Dir+" for", name, "", cause(err))
-	}
-	defer d.Close()
-	if err := flock(int(d.Fd())); err != nil {
-		return newError("lock "+Dir+" for", name, "", err)
-	}
-	err = unix.Mount("", Dir, "none", unix.MS_SHARED|unix.MS_REC, "")
-	if errors.Is(err, unix.EINVAL) { // not a mount point yet
-		if err = unix.Mount(Dir, Dir, "none", unix.MS_BIND|unix.MS_REC, ""); err == nil {
-			err = unix.Mount("", Dir, "none", unix.MS_SHARED|unix.MS_REC, "")
-		}
-	}
-	if err != nil {
-		return newError("share "+Dir+" for", name, sysAdmin, err)
+		return newError("mount", name, sysAdmin, err)
 	}
 	return nil
 }
@@ -85,11 +117,16 @@ func flock(fd int) error {
 // maker died half way) is removed as well. It needs CAP_SYS_ADMIN; a name that
 // does not exist is a *NotFoundError.
 func Delete(name string) error {
+	return WithLock(func(h Held) error { return h.Delete(name) })
+}
+
+// Delete is the function Delete under the lock already held.
+func (Held) Delete(name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
 	path := filepath.Join(Dir, name)
-	err := unix.Unmount(path, unix.MNT_DETACH)
+	err := onHost(func() error { return unix.Unmount(path, unix.MNT_DETACH) })
 	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 		return newError("unmount", name, sysAdmin, err)
 	}

@@ -64,7 +64,8 @@ func Open(name string) (*NS, error) {
 	return start(name, f)
 }
 
-// start makes the thread and waits until it is inside.
+// start makes the thread and waits until it is inside; a nil ref asks for a new
+// namespace.
 func start(name string, ref *os.File) (*NS, error) {
 	n := &NS{
 		name: name,
