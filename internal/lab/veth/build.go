@@ -13,9 +13,9 @@ import (
 	"linerate/internal/netns"
 )
 
-// The ends get different interface indexes, so that a mix-up of the two
-// namespaces shows as an error and not as the wrong port.
-const indexOfA, indexOfB = 10, 11
+// indexOfA differs from what end B gets by itself (2, after loopback), so that
+// a mix-up of the two namespaces shows as an error and not as the wrong port.
+const indexOfA = 10
 
 // build makes the two namespaces and all that is in them.
 func (l *Lab) build() error {
