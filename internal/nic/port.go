@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -104,7 +103,7 @@ func (p *Port) fromLink(a *netlink.LinkAttrs, kind string) {
 }
 
 func (p *Port) fromSysfs() {
-	dir := filepath.Join(p.roots.sys, "class/net", p.Name)
+	dir := p.classDir()
 	p.RxQueues, p.TxQueues = countQueues(dir)
 	p.Speed = readSpeed(dir)
 	p.PCI = readPCI(dir)

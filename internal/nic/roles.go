@@ -13,8 +13,8 @@ const (
 	RoleDeviceTxDropped Role = "device_tx_dropped" // taken from the sender and thrown away by the device
 	RoleDeviceRx        Role = "device_rx"         // seen by the receiving device
 	RoleRxQueue         Role = "rx_queue"          // taken from a receive ring by the driver
-	RoleRxDriverDrops   Role = "rx_driver_drops"   // thrown away by the driver before or after XDP
-	RoleXDPDrops        Role = "xdp_drops"         // dropped by the program's verdict or by a failing redirect
+	RoleRxDriverDrops   Role = "rx_driver_drops"   // thrown away by the driver, before or after XDP
+	RoleXDPDrops        Role = "xdp_drops"         // dropped by the verdict of the program
 	RoleXDPRedirect     Role = "xdp_redirect"      // redirected with success
 	RoleXDPTx           Role = "xdp_tx"            // XDP_TX that the peer took
 	RoleXDPTxErrors     Role = "xdp_tx_errors"     // XDP_TX that was thrown away
@@ -87,7 +87,7 @@ var genericPlaces = map[Role][]place{
 	RoleDeviceTx:        {{stats64: "tx_packets"}},
 	RoleDeviceTxDropped: {{stats64: "tx_dropped"}},
 	RoleDeviceRx:        {{stats64: "rx_packets"}},
-	RoleRxDriverDrops:   {{stats64: "rx_dropped"}},
+	RoleRxDriverDrops:   {{stats64: "rx_dropped", note: "includes what the stack threw away, such as an unknown EtherType"}},
 	RoleRxMissed:        {{stats64: "rx_missed_errors"}},
 	RoleRxCRC:           {{stats64: "rx_crc_errors"}},
 	RoleRxLength:        {{stats64: "rx_length_errors"}},
@@ -106,7 +106,7 @@ var ixgbePlaces = map[Role][]place{
 	RoleRxNoDMA:       {{ethtool: "rx_no_dma_resources", note: "hardware register QPRDC: no descriptor"}},
 	RoleRxCRC:         {{ethtool: "rx_crc_errors"}},
 	RoleRxLength:      {{ethtool: "rx_length_errors"}},
-	RoleRxDriverDrops: {{stats64: "rx_dropped"}},
+	RoleRxDriverDrops: {{stats64: "rx_dropped", note: "includes what the stack threw away, such as an unknown EtherType"}},
 }
 
 // DeviceTx: frames the device handed to the wire.

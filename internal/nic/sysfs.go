@@ -15,6 +15,9 @@ import (
 // Files of sysfs: the functions read*, count* open files below a directory and
 // hand the bytes to parse*, which never touch a file.
 
+// classDir is the directory of the port.
+func (p *Port) classDir() string { return filepath.Join(p.roots.sys, "class/net", p.Name) }
+
 // readSpeed gives the link speed, 0 if the device reports none: virtual devices
 // without one give -1, and a link that is down gives EINVAL.
 func readSpeed(dir string) wire.Speed {
@@ -104,7 +107,7 @@ func readInt(path string) (int64, error) {
 func (p *Port) CarrierChanges() (uint64, error) {
 	var n int64
 	err := p.do("read carrier changes of", func() (err error) {
-		n, err = readInt(filepath.Join(p.roots.sys, "class/net", p.Name, "carrier_changes"))
+		n, err = readInt(filepath.Join(p.classDir(), "carrier_changes"))
 		return err
 	})
 	if n < 0 {
