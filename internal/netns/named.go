@@ -101,6 +101,7 @@ func (Held) Pin(n *NS, name string) error {
 		_ = os.Remove(path) // a name without a namespace helps nobody
 		return newError("mount", name, sysAdmin, err)
 	}
+	n.named(name)
 	return nil
 }
 

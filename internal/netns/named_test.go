@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -38,6 +39,42 @@ func TestCreateListDelete(t *testing.T) {
 	}
 	if _, err := Open(name); !errors.As(err, &nf) || nf.Name != name {
 		t.Errorf("Open of a deleted name = %v, want NotFoundError", err)
+	}
+}
+
+func TestPinNamesTheNamespace(t *testing.T) {
+	needAdmin(t)
+	n, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	name := "lrt-netns-pin-" + strconv.Itoa(os.Getpid())
+	if err := n.Pin(name); err != nil {
+		t.Fatal(err)
+	}
+	defer Delete(name)
+	if in, ok := Inum(name); !ok || in != n.Inum() || n.Name() != name {
+		t.Errorf("%q leads to %d, %v; the thread says %q, %d", name, in, ok, n.Name(), n.Inum())
+	}
+}
+
+// TestNamesFromInside: names are the host's, even when they are made and
+// deleted by a function that runs inside a namespace.
+func TestNamesFromInside(t *testing.T) {
+	n := open(t, named(t))
+	name := n.Name() + "-inner"
+	if err := n.Do(func() error { return Create(name) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := Inum(name); !ok {
+		t.Error("made inside, not seen outside")
+	}
+	if err := n.Do(func() error { return Delete(name) }); err != nil {
+		t.Fatal(err)
+	}
+	if list, _ := List(); slices.Contains(list, name) {
+		t.Error("deleted inside, still there outside")
 	}
 }
 

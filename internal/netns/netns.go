@@ -26,7 +26,8 @@ const Dir = "/run/netns"
 // NS is one OS thread inside one network namespace.
 // All methods are safe for use by many goroutines.
 type NS struct {
-	name string
+	mu   sync.Mutex
+	name string // guarded by mu: Pin gives one to a nameless namespace
 	inum uint64
 	tid  int
 
@@ -167,7 +168,7 @@ func run(j job) {
 func (n *NS) Do(f func() error) error {
 	select {
 	case <-n.done: // the thread's id may be another thread's by now
-		return newError("run in", n.name, "", ErrClosed)
+		return newError("run in", n.Name(), "", ErrClosed)
 	default:
 	}
 	if unix.Gettid() == n.tid {
@@ -176,13 +177,13 @@ func (n *NS) Do(f func() error) error {
 	out := make(chan outcome, 1)
 	select {
 	case <-n.quit:
-		return newError("run in", n.name, "", ErrClosed)
+		return newError("run in", n.Name(), "", ErrClosed)
 	default:
 	}
 	select {
 	case n.jobs <- job{f, out}:
 	case <-n.done:
-		return newError("run in", n.name, "", ErrClosed)
+		return newError("run in", n.Name(), "", ErrClosed)
 	}
 	o := <-out
 	switch {
@@ -203,8 +204,21 @@ func (n *NS) Close() error {
 	return nil
 }
 
-// Name is what Open was given.
-func (n *NS) Name() string { return n.name }
+// Name is what Open was given, or the first name that Pin gave.
+func (n *NS) Name() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.name
+}
+
+// named takes the name over unless there is one.
+func (n *NS) named(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.name == "" {
+		n.name = name
+	}
+}
 
 // Inum is the inode number of the namespace: two NS with the same number are
 // in the same namespace, and BPF programs see it as net.ns.inum.
@@ -219,8 +233,8 @@ func (n *NS) Another() (*NS, error) {
 		return err
 	})
 	if err != nil {
-		return nil, newError("open", n.name, "", err)
+		return nil, newError("open", n.Name(), "", err)
 	}
 	defer f.Close()
-	return start(n.name, f)
+	return start(n.Name(), f)
 }
