@@ -85,12 +85,9 @@ func (p *Port) NextHop(dst netip.Addr) (Hop, error) {
 		if err != nil {
 			return err
 		}
-		routes, err := netlink.RouteGetWithOptions(dst.AsSlice(), &netlink.RouteGetOptions{OifIndex: l.Attrs().Index})
+		routes, err := routesTo(dst, l.Attrs().Index)
 		if err != nil {
 			return fmt.Errorf("route to %s: %w", dst, err)
-		}
-		if len(routes) == 0 || routes[0].LinkIndex != l.Attrs().Index {
-			return fmt.Errorf("route to %s: %w", dst, unix.ENETUNREACH)
 		}
 		h.IfIndex = routes[0].LinkIndex
 		h.Source, h.Gateway = toAddr(routes[0].Src), gateway(routes[0])
@@ -102,6 +99,27 @@ func (p *Port) NextHop(dst netip.Addr) (Hop, error) {
 		return err
 	})
 	return h, err
+}
+
+// routesTo looks dst up with the port as way out. Given an interface the kernel
+// takes any address it has no route for as on the link, so the table is asked
+// first whether there is a route at all.
+func routesTo(dst netip.Addr, index int) ([]netlink.Route, error) {
+	var routes []netlink.Route
+	for _, match := range []bool{true, false} {
+		var err error
+		routes, err = netlink.RouteGetWithOptions(dst.AsSlice(), &netlink.RouteGetOptions{OifIndex: index, FIBMatch: match})
+		if errors.Is(err, unix.EHOSTUNREACH) {
+			err = unix.ENETUNREACH
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(routes) == 0 || routes[0].LinkIndex != index {
+			return nil, unix.ENETUNREACH
+		}
+	}
+	return routes, nil
 }
 
 // NeighbourMAC is the link address of addr in the port's neighbour table.
