@@ -13,9 +13,10 @@ import (
 	"linerate/internal/netns"
 )
 
-// indexOfA differs from what end B gets by itself (2, after loopback), so that
-// a mix-up of the two namespaces shows as an error and not as the wrong port.
-const indexOfA = 10
+// The ends get different interface indexes (B without a middle gets 2, the
+// first after loopback), so that a mix-up of the two namespaces shows as an
+// error and not as the wrong port.
+const indexOfA, indexOfB = 10, 11
 
 // build makes the two namespaces and all that is in them.
 func (l *Lab) build() error {
@@ -24,6 +25,9 @@ func (l *Lab) build() error {
 		return err
 	}
 	for e := range l.ends {
+		if End(e) == Middle && !l.cfg.Middle {
+			continue
+		}
 		n, err := netns.New()
 		if err != nil {
 			return err
@@ -33,10 +37,10 @@ func (l *Lab) build() error {
 			return err
 		}
 	}
-	if err := l.makePair(); err != nil {
+	if err := l.join(); err != nil {
 		return err
 	}
-	for e, n := range l.ends {
+	for e, n := range l.ends[:Middle] {
 		err := n.Do(func() error { return address(End(e), alias) })
 		if err != nil {
 			return fmt.Errorf("end %c: %w", 'a'+e, err)
@@ -70,27 +74,56 @@ func prepare(alias string) error {
 	return nil
 }
 
-// makePair creates the veth inside namespace A with its peer straight in B, so
-// that no interface ever shows up in the caller's namespace.
-func (l *Lab) makePair() error {
-	b, err := handle(l.ends[B])
+// join connects the ends, directly or by way of the middle.
+func (l *Lab) join() error {
+	if !l.cfg.Middle {
+		return l.makePair(A, indexOfA, B, Interface)
+	}
+	if err := l.makePair(A, indexOfA, Middle, MiddleA); err != nil {
+		return err
+	}
+	if err := l.makePair(B, indexOfB, Middle, MiddleB); err != nil {
+		return err
+	}
+	return l.ends[Middle].Do(func() error {
+		for _, name := range []string{MiddleA, MiddleB} {
+			link, err := netlink.LinkByName(name)
+			if err == nil {
+				err = netlink.LinkSetUp(link)
+			}
+			if err != nil {
+				return fmt.Errorf("set %s up: %w", name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// makePair creates a veth inside the namespace of one side with its peer
+// straight in the other's, so that no interface ever shows up in the caller's
+// namespace.
+func (l *Lab) makePair(e End, index int, other End, peerName string) error {
+	to, err := handle(l.ends[other])
 	if err != nil {
 		return err
 	}
-	defer b.Close()
-	err = l.ends[A].Do(func() error {
+	defer to.Close()
+	err = l.ends[e].Do(func() error {
 		attrs := netlink.NewLinkAttrs()
-		attrs.Name, attrs.MTU, attrs.Index = Interface, l.cfg.MTU, indexOfA
+		attrs.Name, attrs.MTU, attrs.Index = Interface, l.cfg.MTU, index
 		attrs.NumTxQueues, attrs.NumRxQueues = l.cfg.Queues, l.cfg.Queues
-		mac := MAC(A)
+		mac := MAC(e)
 		attrs.HardwareAddr = mac[:]
 		v := netlink.NewVeth(attrs)
-		peer := MAC(B)
-		v.PeerName, v.PeerHardwareAddr = Interface, peer[:]
-		v.PeerNamespace = netlink.NsFd(int(b.Fd()))
+		v.PeerName = peerName
+		if other != Middle { // the middle's own addresses are never used
+			peer := MAC(other)
+			v.PeerHardwareAddr = peer[:]
+		}
+		v.PeerNamespace = netlink.NsFd(int(to.Fd()))
 		return netlink.LinkAdd(v)
 	})
-	runtime.KeepAlive(b)
+	runtime.KeepAlive(to)
 	if err != nil {
 		return fmt.Errorf("create veth pair with %d queues: %w", l.cfg.Queues, needs(err, "CAP_NET_ADMIN"))
 	}
@@ -139,7 +172,7 @@ func address(e End, alias string) error {
 // waitCarrier checks that both ends have carrier. On a veth the kernel turns
 // it on while the second end is set up, so there is nothing to wait for.
 func (l *Lab) waitCarrier() error {
-	for e, n := range l.ends {
+	for e, n := range l.ends[:Middle] {
 		err := n.Do(func() error {
 			link, err := netlink.LinkByName(Interface)
 			if err != nil {

@@ -18,7 +18,7 @@ type Info struct {
 	Start    uint64 // start time of the maker, clock ticks after boot
 	Keep     bool   // stays when its maker is gone
 	Alive    bool   // the maker still runs
-	Complete bool   // both namespaces and both interfaces are there
+	Complete bool   // both ends and their interfaces are there
 }
 
 // Stale says that Clean removes it: its maker is gone, and it is half made or
@@ -61,25 +61,26 @@ func list() ([]Info, error) {
 	return labs, nil
 }
 
-// baseOf takes "-a" or "-b" off the name of a lab's namespace.
+// baseOf takes "-a", "-b" or "-m" off the name of a lab's namespace.
 func baseOf(ns string) (string, bool) {
 	if !strings.HasPrefix(ns, Prefix) || len(ns) < len(Prefix)+3 {
 		return "", false
 	}
 	switch base, suffix := ns[:len(ns)-2], ns[len(ns)-2:]; suffix {
-	case "-a", "-b":
+	case "-a", "-b", "-m":
 		return base, true
 	}
 	return "", false
 }
 
-// inspect looks at the two namespaces of one lab. A namespace without our mark
+// inspect looks at the namespaces of one lab. A namespace without our mark
 // is somebody else's whatever its name; a name without a namespace is what a
 // process left that was killed between two system calls.
 func inspect(base string) (info Info, ours bool) {
 	info = Info{Name: base}
 	whole, marked, foreign := 0, 0, 0
-	for _, ns := range []string{base + "-a", base + "-b"} {
+	for _, e := range []End{A, B, Middle} {
+		ns := base + "-" + e.String()
 		if _, ok := netns.Inum(ns); !ok {
 			continue
 		}

@@ -42,8 +42,6 @@ func (l *Lab) SetThreadedNAPI(e End, on bool) error {
 	return nil
 }
 
-func (e End) String() string { return string(rune('a' + e)) }
-
 // NAPIThreads gives the threads that serve one end, in the order of its queues;
 // none if its NAPI is not threaded. The threads are called napi/lr0-<NAPI id> on
 // every lab of the host, so the kernel is asked which of them are this end's

@@ -25,6 +25,9 @@ const (
 	// Interface is the name of the veth end in both namespaces.
 	Interface = "lr0"
 
+	// MiddleA and MiddleB are the interfaces of the middle namespace.
+	MiddleA, MiddleB = "toa", "tob"
+
 	// MaxQueues is the largest number of queues a lab can have.
 	MaxQueues  = 128
 	minMTU     = 68    // IPv4's least
@@ -38,22 +41,27 @@ type Config struct {
 	Queues int    // receive and transmit queues of each end, 1 to MaxQueues, default 1
 	MTU    int    // of both ends, default 1500
 	Keep   bool   // leave it standing after its maker is gone: Clean does not remove it
+	// Middle puts a third namespace, <name>-m, between the ends: A is joined
+	// with its interface MiddleA and B with MiddleB. Nothing flows from one to
+	// the other until something in there forwards it.
+	Middle bool
 }
 
 // End is one side of a lab.
 type End int
 
-// The two ends.
+// The two ends, and the namespace between them if there is one.
 const (
 	A End = iota
 	B
+	Middle
 )
 
 // Lab is a standing lab. Its methods are safe for concurrent use, apart from
 // Down and Close.
 type Lab struct {
 	cfg  Config
-	ends [2]*netns.NS
+	ends [3]*netns.NS // the last is nil without a middle
 }
 
 // Error says which step of which lab went wrong.
@@ -140,7 +148,7 @@ func (l *Lab) publish() error {
 			if try > 1 {
 				name = fmt.Sprintf("%s-%d", base, try)
 			}
-			err := l.pinBoth(h, name)
+			err := l.pinAll(h, name)
 			if errors.Is(err, unix.EEXIST) && l.cfg.Name == "" && try < 1000 {
 				continue
 			}
@@ -152,12 +160,21 @@ func (l *Lab) publish() error {
 	})
 }
 
-func (l *Lab) pinBoth(h netns.Held, name string) error {
-	if err := h.Pin(l.ends[A], name+"-a"); err != nil {
-		return err
-	}
-	if err := h.Pin(l.ends[B], name+"-b"); err != nil {
-		return errors.Join(err, h.Delete(name+"-a"))
+// pinAll names the middle first: where both ends have names, all is there.
+func (l *Lab) pinAll(h netns.Held, name string) error {
+	var done []string
+	for _, e := range []End{Middle, A, B} {
+		if l.ends[e] == nil {
+			continue
+		}
+		ns := name + "-" + e.String()
+		if err := h.Pin(l.ends[e], ns); err != nil {
+			for _, d := range done {
+				err = errors.Join(err, h.Delete(d))
+			}
+			return err
+		}
+		done = append(done, ns)
 	}
 	return nil
 }
@@ -172,12 +189,10 @@ func (l *Lab) A() string { return l.Namespace(A) + "/" + Interface }
 func (l *Lab) B() string { return l.Namespace(B) + "/" + Interface }
 
 // Namespace is the name of one side's namespace.
-func (l *Lab) Namespace(e End) string {
-	if e == A {
-		return l.cfg.Name + "-a"
-	}
-	return l.cfg.Name + "-b"
-}
+func (l *Lab) Namespace(e End) string { return l.cfg.Name + "-" + e.String() }
+
+// String is the letter that ends the namespace's name: a, b or m.
+func (e End) String() string { return string("abm"[e]) }
 
 // NS is the lab's own thread in one side's namespace; Down and Close end it.
 func (l *Lab) NS(e End) *netns.NS { return l.ends[e] }
@@ -219,8 +234,9 @@ func (l *Lab) Close() {
 // open socket, keeps a namespace alive.
 func remove(h netns.Held, name string) error {
 	var errs []error
-	for _, ns := range []string{name + "-a", name + "-b"} {
-		if _, ok := netns.Inum(ns); ok {
+	for _, e := range []End{A, B, Middle} {
+		ns := name + "-" + e.String()
+		if _, ok := netns.Inum(ns); ok && e != Middle { // the middle's die with the ends'
 			errs = append(errs, dropInterface(ns))
 		}
 		if err := h.Delete(ns); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -85,6 +85,32 @@ func TestUpGivesTwoJoinedPorts(t *testing.T) {
 	}
 }
 
+func TestMiddleSeparatesTheEnds(t *testing.T) {
+	l := up(t, Config{Queues: 2, Middle: true})
+	a, b := port(t, l, A), port(t, l, B)
+	if a.Index == b.Index || !a.Carrier || !b.Carrier || a.MAC != MAC(A) || b.MAC != MAC(B) {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+	for end, name := range map[*nic.Port]string{a: MiddleA, b: MiddleB} {
+		m, err := nic.Open(l.NS(Middle), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.PeerIndex != end.Index || end.PeerIndex != m.Index || m.RxQueues != 2 {
+			t.Errorf("%s is not joined with its end: %+v", name, m)
+		}
+	}
+	if err := l.Down(); err != nil {
+		t.Fatal(err)
+	}
+	names, _ := netns.List()
+	for _, e := range []End{A, B, Middle} {
+		if slices.Contains(names, l.Namespace(e)) {
+			t.Errorf("%s is left", l.Namespace(e))
+		}
+	}
+}
+
 // TestQuiet: nothing but what is sent on purpose may be on the wire.
 func TestQuiet(t *testing.T) {
 	l := up(t, Config{})
@@ -113,6 +139,7 @@ func TestQuiet(t *testing.T) {
 
 func TestDownLeavesNothing(t *testing.T) {
 	l := up(t, Config{})
+	a, b := l.Namespace(A), l.Namespace(B)
 	watcher, err := l.NS(A).Another() // keeps the namespace alive
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +149,7 @@ func TestDownLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	names, _ := netns.List()
-	if slices.Contains(names, l.Namespace(A)) || slices.Contains(names, l.Namespace(B)) {
+	if slices.Contains(names, a) || slices.Contains(names, b) {
 		t.Errorf("still named: %v", names)
 	}
 	err = watcher.Do(func() error {
@@ -181,10 +208,13 @@ func TestTwoLabsAtOnce(t *testing.T) {
 func TestNamedLabExistsOnce(t *testing.T) {
 	name := "lr-test-once-" + time.Now().Format("150405.000000")
 	l := up(t, Config{Name: name})
-	_, err := Up(Config{Name: name})
+	_, err := Up(Config{Name: name, Middle: true})
 	var e *Error
 	if !errors.As(err, &e) || !errors.Is(err, unix.EEXIST) {
 		t.Errorf("second lab of that name: %v, want EEXIST", err)
+	}
+	if names, _ := netns.List(); slices.Contains(names, name+"-m") {
+		t.Error("the refused lab left its middle")
 	}
 	if p := port(t, l, B); !p.Carrier {
 		t.Error("the refused lab hurt the standing one")
