@@ -22,7 +22,7 @@ var importExamples = []example{
 	{"not a pure package", "pure", one("internal/nic/a.go", "package nic\nimport _ \"os\"\n"), ""},
 
 	{"xsk stands alone", "libraries", one("xsk/a.go", "package xsk\nimport _ \"github.com/vishvananda/netlink\"\n"), "xsk must not import"},
-	{"bpf", "libraries", one("bpf/a.go", "package bpf\nimport _ \"github.com/vishvananda/netlink\"\n"), "bpf must not import"},
+	{"bpf", "libraries", one("bpf/a.go", "package bpf\nimport _ \"github.com/safchain/ethtool\"\n"), "bpf must not import"},
 	{"ebpf elsewhere", "libraries", one("internal/trial/a.go", "package trial\nimport _ \"github.com/cilium/ebpf/link\"\n"), "belongs to bpf, engine and nic"},
 	{"ebpf at home", "libraries", map[string]string{
 		"bpf/a.go":               "package bpf\nimport _ \"github.com/cilium/ebpf\"\n",
@@ -96,6 +96,8 @@ var sourceExamples = []example{
 	}, "xsk/b.go:2: package-level variable flags is written to"},
 	{"element assigned", "globals", one("xsk/a.go", "package xsk\nvar names = map[int]string{}\nfunc f() { names[1] = \"a\" }\n"), "names is written to"},
 	{"address taken", "globals", one("xsk/a.go", "package xsk\nvar cfg = struct{ a int }{1}\nfunc f() *int { return &cfg.a }\n"), "cfg is written to"},
+	{"table read by address", "globals", one("internal/frame/a.go", "package frame\nvar crcAt = [2]int{}\nfunc f() *[2]int { return &crcAt }\n"), ""},
+	{"table written", "globals", one("internal/frame/a.go", "package frame\nvar crcAt = [2]int{}\nfunc f() { crcAt[0] = 1 }\n"), "crcAt is written to"},
 	{"allowed kinds", "globals", one("cmd/linerate/a.go", `package main
 import ("errors"; "io"; "regexp"; _ "embed")
 var version = "dev"
@@ -126,6 +128,8 @@ func f() (table int) { table = 1; crc := 2; crc++; return table }
 	{"type in a group", "docs", one("xsk/a.go", "package xsk\n// All.\ntype (\nSocket struct{}\n)\n"), "Socket has no doc comment"},
 	{"const", "docs", one("xsk/a.go", "package xsk\nconst Max = 1\n"), "Max has no doc comment"},
 	{"directive only", "docs", one("xsk/a.go", "package xsk\n\n//go:noinline\nfunc Open() {}\n"), "Open has no doc comment"},
+	{"function with the name of a method", "docs", one("xsk/a.go", "package xsk\nfunc String() {}\n"), "String has no doc comment"},
+	{"well known", "docs", one("xsk/a.go", "package xsk\nfunc (e *E) Error() string { return e.a }\nfunc (e *E) Unwrap() error { return e.b }\n"), ""},
 	{"documented", "docs", one("xsk/a.go", `package xsk
 // Open opens.
 func Open() {}

@@ -59,7 +59,8 @@ var pureLibraries = []string{
 // onlyLibraries are the libraries a part may use where that list is closed.
 var onlyLibraries = map[string][]string{
 	"xsk": {"golang.org/x/sys/unix"},
-	"bpf": {"github.com/cilium/ebpf", "golang.org/x/sys/unix"},
+	// netlink: the only way to ask which XDP program an interface already has.
+	"bpf": {"github.com/cilium/ebpf", "golang.org/x/sys/unix", "github.com/vishvananda/netlink"},
 }
 
 // mayExec matches the files that may start another program.
