@@ -88,11 +88,12 @@ func directions(rows []Row) []string {
 // inOrder returns the rows of one direction that take part in the sum, by
 // boundary, and otherwise as they are listed.
 func inOrder(rows []Row, direction string) []Row {
-	var ordered []Row
-	for _, b := range Boundaries() {
-		for _, r := range rows {
-			if r.Direction == direction && r.Boundary == b && !r.aside() {
-				ordered = append(ordered, r)
+	ordered := make([]Row, 0, len(rows))
+	for _, b := range order {
+		for i := range rows {
+			r := &rows[i]
+			if r.Boundary == b && r.Direction == direction && !r.aside() {
+				ordered = append(ordered, *r)
 			}
 		}
 	}

@@ -15,11 +15,11 @@
 //	residual = before + gains - losses - held - after
 //
 // so a positive residual is frames that vanished and a negative one frames
-// that nothing announced. It is taken per queue when both checkpoints count
-// the same queues of the same side (sender or receiver) and every row between
-// them names one of these queues; else over sums. Rows of different directions
-// are never mixed. A loss row whose counter is unknown counts as 0: the frames
-// it cannot name stay unexplained.
+// that nothing announced. It is taken per queue when both checkpoints count the
+// same queues of the same side (sender or receiver) and every row between them
+// that moved a frame names one of these queues; else over sums. Rows of
+// different directions are never mixed. A loss row whose counter is unknown
+// counts as 0: the frames it cannot name stay unexplained.
 //
 // # What unexplained is
 //

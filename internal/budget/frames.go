@@ -85,7 +85,7 @@ func sent(rows []Row, f Frames, s Sequence) *uint64 {
 		return nil
 	}
 	ends := orZero(sum(rows, BoundaryOffer, Gain, RowEndFrames))
-	return Count(less(*submitted, less(ends, s.EndRefused), orZero(f.Refused)))
+	return Count(less(*submitted, ends, orZero(f.Refused)))
 }
 
 // lost is what was sent and is neither received nor otherwise in hand. It is

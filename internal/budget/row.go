@@ -1,5 +1,7 @@
 package budget
 
+import "slices"
+
 // Kind says how a row takes part in the sum.
 type Kind string
 
@@ -25,20 +27,14 @@ const (
 	Verify        Boundary = "verify"    // taken or accounted -> distinct good frames
 )
 
-// Boundaries returns the boundaries in path order.
-func Boundaries() []Boundary {
-	return []Boundary{BoundaryOffer, TxKernel, Wire, RxDriver, RxXDP, RxSocket, Verify}
-}
+// order is the path; it is never written.
+var order = [...]Boundary{BoundaryOffer, TxKernel, Wire, RxDriver, RxXDP, RxSocket, Verify}
 
-// rank is the place of b in Boundaries, or -1.
-func (b Boundary) rank() int {
-	for i, known := range Boundaries() {
-		if b == known {
-			return i
-		}
-	}
-	return -1
-}
+// Boundaries returns the boundaries in path order. The slice is the caller's own.
+func Boundaries() []Boundary { return slices.Clone(order[:]) }
+
+// rank is the place of b in path order, or -1.
+func (b Boundary) rank() int { return slices.Index(order[:], b) }
 
 // sends reports whether the queues of b's checkpoints are the sender's.
 func (b Boundary) sends() bool { return b == BoundaryOffer || b == TxKernel }

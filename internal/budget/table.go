@@ -136,14 +136,19 @@ func verifyDefinitions() []Definition {
 	}
 }
 
-// Define returns the definition of a row name.
-func Define(row string) (Definition, bool) {
+// byName holds the table by row; it is never written.
+var byName = func() map[string]Definition {
+	index := map[string]Definition{}
 	for _, d := range Definitions() {
-		if d.Row == row {
-			return d, true
-		}
+		index[d.Row] = d
 	}
-	return Definition{}, false
+	return index
+}()
+
+// Define returns the definition of a row name. Its places are shared: read only.
+func Define(row string) (Definition, bool) {
+	d, known := byName[row]
+	return d, known
 }
 
 // allows returns the place of d that matches, if there is one.
@@ -157,11 +162,10 @@ func (d Definition) allows(b Boundary, k Kind) (Place, bool) {
 }
 
 // aside reports whether r informs only.
-func (r Row) aside() bool {
-	d, known := Define(r.Row)
-	if !known {
-		return false
+func (r *Row) aside() bool {
+	if r.Kind != Checkpoint {
+		return false // losses and gains always count
 	}
-	p, ok := d.allows(r.Boundary, r.Kind)
-	return ok && p.Aside
+	p, _ := byName[r.Row].allows(r.Boundary, r.Kind)
+	return p.Aside
 }

@@ -86,7 +86,7 @@ func newSegment(from, to *group, movements []movement) *segment {
 	for _, member := range from.members {
 		left := *member.Frames - *to.of(member.Queue).Frames
 		for _, m := range movements {
-			if *m.Queue == *member.Queue {
+			if m.delta != 0 && *m.Queue == *member.Queue {
 				left += uint64(m.delta)
 			}
 		}
@@ -109,7 +109,9 @@ func separable(from, to *group, movements []movement) bool {
 		}
 	}
 	for _, m := range movements {
-		if m.Queue == nil || from.of(m.Queue) == nil {
+		// What moves nothing, being 0 or unknown, is no reason to give up the
+		// queues.
+		if m.delta != 0 && (m.Queue == nil || from.of(m.Queue) == nil) {
 			return false
 		}
 	}
