@@ -218,6 +218,17 @@ func mostInWindow(calls []call) int {
 	return most
 }
 
+func TestDueIncludesNow(t *testing.T) {
+	p := New(Config{PPS: 1e6, Workers: 1})
+	p.Start(start)
+	if n, intended := p.Due(start+1000, 64); n != 2 || intended != start {
+		t.Errorf("Due = %d, %d; want permits 0 and 1", n, intended)
+	}
+	if n, next := p.Due(start+1999, 64); n != 0 || next != start+2000 {
+		t.Errorf("Due = %d, %d; want none before permit 2", n, next)
+	}
+}
+
 // Frames that leave in batches of 30 need a burst of that size, and then lose
 // nothing.
 func TestSteadyBatches(t *testing.T) {
