@@ -1,0 +1,40 @@
+package pace
+
+import "testing"
+
+// What was due when the offer ended and nobody took is offered and unsent.
+func TestFinishThrowsWhatIsOwed(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		cfg             Config
+		at              int64
+		take            int
+		granted, thrown uint64
+	}{
+		{"owed", Config{PPS: 1e6, Workers: 1}, 10_500, 4, 4, 7},
+		{"nothing due", Config{PPS: 1e6, Workers: 1}, 0, 1, 1, 0},
+		{"the count bounds it", Config{PPS: 1e6, Workers: 1, Count: 6}, 10_500, 4, 4, 2},
+		{"unlimited owes nothing", Config{Workers: 1}, 10_500, 4, 4, 0},
+		{"before the start", Config{PPS: 1e6, Workers: 1}, -5, 0, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := New(c.cfg)
+			p.Start(1_000_000)
+			now := 1_000_000 + c.at
+			for taken := 0; taken < c.take; {
+				n, _ := p.Due(now, 1)
+				if n == 0 {
+					t.Fatalf("only %d granted", taken)
+				}
+				taken += n
+			}
+			p.Finish(now)
+			if p.Granted() != c.granted || p.Thrown() != c.thrown {
+				t.Errorf("granted %d thrown %d, want %d and %d", p.Granted(), p.Thrown(), c.granted, c.thrown)
+			}
+			if n, _ := p.Due(now+1e9, 10); n != 0 || !p.Done() {
+				t.Errorf("grants %d after Finish", n)
+			}
+		})
+	}
+}
