@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"linerate/bpf"
+	"linerate/internal/frame"
+	"linerate/internal/meter"
+	"linerate/internal/wire"
+	"linerate/xsk"
+)
+
+// watched is what the receiving queues of one trial share.
+type watched struct {
+	Watch
+	account *frame.Account
+	adopt   *frame.Adoption
+}
+
+func newWatched(w Watch) *watched {
+	s := &watched{Watch: w, account: frame.NewAccount()}
+	if w.AnyRun {
+		s.adopt = new(frame.Adoption)
+	}
+	return s
+}
+
+// ended tells whether every sequence space seen has its END.
+func (w *watched) ended() bool {
+	streams := w.account.Streams()
+	for _, s := range streams {
+		if !s.EndSeen {
+			return false
+		}
+	}
+	return len(streams) > 0
+}
+
+// result joins what the queues found.
+func (w *watched) result(loops []*rxLoop) *RxResult {
+	r := &RxResult{Totals: w.account.Totals(), Spaces: w.account.Spaces(), Streams: w.account.Streams()}
+	if w.adopt != nil {
+		r.Adopted, _ = w.adopt.Run()
+	}
+	gaps, latency := meter.NewHistogram(), meter.NewHistogram()
+	for _, l := range loops {
+		r.add(l)
+		if l.gaps == nil {
+			continue
+		}
+		r.Overfull += l.gaps.Over()
+		// Histograms of one configuration merge; these all have the same.
+		if gaps.Merge(l.gaps.Gaps()) != nil || latency.Merge(l.latency) != nil {
+			continue
+		}
+	}
+	if s, ok := gaps.Summary(); ok {
+		r.Gaps = &s
+	}
+	if s, ok := latency.Summary(); ok {
+		r.Latency = &s
+	}
+	return r
+}
+
+// add joins one queue's counts to the result.
+func (r *RxResult) add(l *rxLoop) {
+	l.q.Taken, l.q.Bytes = l.counts.Taken, l.counts.Bytes
+	r.Queues = append(r.Queues, l.q)
+	r.NoStamp += l.noStamp
+	r.ClockTrouble += l.backward
+	if l.firstNs != 0 && (r.FirstNs == 0 || l.firstNs < r.FirstNs) {
+		r.FirstNs = l.firstNs
+	}
+	r.LastNs = max(r.LastNs, l.lastNs)
+}
+
+// rxLoop is the receiving worker that every socket engine shares: it looks at
+// each frame taken and counts. It belongs to one goroutine while a trial runs.
+type rxLoop struct {
+	q        RxQueue
+	counts   meter.RxCounts
+	counters *meter.RxCounters
+	verify   bool
+	checker  *frame.Checker
+	account  *frame.QueueAccount
+	checked  frame.Checked
+	gaps     *meter.Gaps
+	latency  *meter.Histogram
+	noStamp  uint64
+	backward uint64 // frames received before they were sent: the clocks differ
+	firstNs  int64
+	lastNs   int64
+	fault    Fault
+}
+
+func newRxLoop(q Queue) *rxLoop {
+	return &rxLoop{q: RxQueue{Queue: q}, counters: new(meter.RxCounters)}
+}
+
+// start prepares for one trial on one of so many queues.
+func (l *rxLoop) start(w *watched, queues int, f Fault) {
+	*l = rxLoop{q: RxQueue{Queue: l.q.Queue}, counters: l.counters, verify: w.Verify, fault: f}
+	if !w.Verify {
+		return
+	}
+	l.gaps = meter.NewGaps(w.PPS / float64(queues))
+	l.latency = meter.NewHistogram()
+	l.checker = frame.NewChecker(frame.CheckerConfig{Run: w.Run, Adopt: w.adopt, PayloadCheck: w.PayloadCheck})
+	l.account = w.account.Queue(l.q.Queue.ID)
+}
+
+// batch notes the time of a batch, once for all its frames.
+func (l *rxLoop) batch() {
+	now := xsk.NowNs()
+	if l.firstNs == 0 {
+		l.firstNs = now
+	}
+	l.lastNs = now
+}
+
+// take looks at one frame. meta is the bytes before it.
+func (l *rxLoop) take(meta, buf []byte) {
+	if l.fault.LoseRedirected > 0 {
+		l.fault.LoseRedirected--
+		return
+	}
+	l.counts.Taken++
+	l.counts.Bytes += uint64(len(buf)) + wire.FCSBytes
+	if !l.verify {
+		return
+	}
+	if l.fault.LoseTaken > 0 {
+		l.fault.LoseTaken--
+		return
+	}
+	c := &l.checked
+	l.checker.Check(buf, c)
+	l.account.Count(c)
+	if c.Class == frame.ClassGood {
+		l.counts.Good++
+		l.time(meta, c)
+	}
+}
+
+// time measures a good frame by the stamp that the XDP program left.
+func (l *rxLoop) time(meta []byte, c *frame.Checked) {
+	id := bpf.LongIdentity(c.Tag.Key(), c.Tag.Seq)
+	if c.Short {
+		id = bpf.ShortIdentity(c.Tag.Worker<<4|uint8(c.Tag.Stream), uint32(c.Tag.Seq))
+	}
+	ns, ok := bpf.Stamp(meta, id)
+	if !ok {
+		l.noStamp++
+		return
+	}
+	l.gaps.Add(int64(ns))
+	if c.Short || c.Tag.Flags&frame.FlagStamp == 0 {
+		return
+	}
+	// The tag holds the low 38 bits of the time in steps of 64 ns.
+	const span = 1 << 38
+	d := (ns - c.Tag.TimeNs) % span
+	if d > span/2 {
+		l.backward++
+		return
+	}
+	l.latency.Record(int64(d))
+}
+
+// bad counts a descriptor that points outside the UMEM: taken, and no frame.
+func (l *rxLoop) bad() {
+	l.counts.Taken++
+	if l.verify {
+		l.account.Foreign(frame.ClassUnreadable)
+	}
+}
+
+// publish shows the counts, once a batch.
+func (l *rxLoop) publish() {
+	l.counters.Publish(&l.counts)
+	if l.account != nil {
+		l.account.Publish()
+	}
+}
+
+// socket takes over what the socket itself counted during the trial.
+func (l *rxLoop) socket(now, base xsk.Stats) {
+	l.q.RingFull = now.RxRingFull - base.RxRingFull
+	l.q.FillEmpty = now.RxFillEmpty - base.RxFillEmpty
+	l.q.Dropped = now.RxDropped - base.RxDropped
+}

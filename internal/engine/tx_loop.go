@@ -1,0 +1,296 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"linerate/internal/frame"
+	"linerate/internal/meter"
+	"linerate/internal/pace"
+	"linerate/xsk"
+)
+
+const (
+	// watchdogNs is how long frames may be outstanding with none completed
+	// before the worker kicks without being asked.
+	watchdogNs = int64(time.Millisecond)
+	// drainNs bounds the wait for the last completions.
+	drainNs = int64(time.Second)
+	// endMarks END frames close a space, endGap apart, so that a burst of
+	// loss cannot take them all.
+	endMarks = 10
+	endGap   = 10 * time.Millisecond
+)
+
+// txPath is how one queue's frames reach the kernel. It is called once a
+// batch, never once a frame.
+type txPath interface {
+	room() int
+	put(fw *frame.Writer, n int, now int64) (sent int, bytes uint64)
+	putEnd(fw *frame.Writer, sent uint64, now int64) (bytes uint64, ok bool)
+	reap() int
+	kick() xsk.KickResult
+	needsKick() bool
+	held() uint64 // in the ring, not taken by the kernel
+}
+
+// txLoop is the sending worker that every socket engine shares: permits,
+// stamps, kicks, completions and counts. It belongs to one goroutine.
+type txLoop struct {
+	q        TxQueue
+	counters *meter.TxCounters
+	path     txPath
+	batch    int
+	budget   int // frames that may be under way
+	firstNs  int64
+	lastNs   int64
+	endNs    int64
+	inFlight uint64
+	doneNs   int64 // last time something completed, or the ring was empty
+	biasSum  uint64
+	kicks    uint64
+	pacer    *pace.Pacer
+	wait     *pace.Waiter
+}
+
+func newTxLoop(q Queue, cfg Config, path txPath) *txLoop {
+	return &txLoop{q: TxQueue{Queue: q}, counters: new(meter.TxCounters), batch: cfg.Batch, budget: cfg.Budget, path: path}
+}
+
+// run is one trial of worker i of n.
+func (l *txLoop) run(stop *atomic.Bool, o Offer, i, n int, f Fault) error {
+	if err := pin(l.q.Queue.CPU); err != nil {
+		return err
+	}
+	fw, err := frame.NewWriter(o.Writers[i])
+	if err != nil {
+		return fmt.Errorf("prepare frames of worker %d: %w", i, err)
+	}
+	*l = txLoop{q: TxQueue{Queue: l.q.Queue, Space: fw.Space()}, counters: l.counters,
+		path: l.path, batch: l.batch, budget: l.budget, inFlight: l.inFlight}
+	cfg := pace.Config{PPS: o.PPS, Count: o.Count, Duration: o.Duration, Worker: i, Workers: n, Burst: burst(o.PPS, n)}
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	l.pacer = pace.New(cfg)
+	l.wait = pace.NewWaiter(pace.WaiterConfig{Clock: xsk.NowNs, Sleep: sleep})
+	for xsk.NowNs() < o.Start && !stop.Load() {
+		l.wait.Wait(o.Start)
+	}
+	l.pacer.Start(o.Start)
+	if i > 0 {
+		f = Fault{} // one worker is enough to lose N frames
+	}
+	err = l.offer(stop, fw, deadline(o), f)
+	l.endNs = xsk.NowNs()
+	l.pacer.Finish(l.endNs)
+	l.settle()
+	if err == nil && o.EndMarks {
+		err = l.end(fw)
+	}
+	if derr := l.drain(); err == nil {
+		err = derr
+	}
+	l.q.Held = l.path.held()
+	l.publish()
+	return err
+}
+
+// deadline is when an offer is over, on the workers' clock.
+func deadline(o Offer) int64 {
+	if o.Duration <= 0 {
+		return math.MaxInt64
+	}
+	return o.Start + int64(o.Duration)
+}
+
+// offer sends until the time, the count or the trial is over.
+func (l *txLoop) offer(stop *atomic.Bool, fw *frame.Writer, deadline int64, f Fault) error {
+	for !stop.Load() {
+		now := xsk.NowNs()
+		if now >= deadline || l.pacer.Done() {
+			return nil
+		}
+		l.reap(now)
+		n, next := l.pacer.Due(now, min(l.batch, l.path.room()))
+		if n == 0 {
+			if err := l.idle(now, min(next, deadline)); err != nil {
+				return err
+			}
+			continue
+		}
+		if f.LoseOffered > 0 || f.LoseSubmitted > 0 {
+			n = l.lose(&f, n)
+		}
+		l.send(fw, n)
+		if err := l.push(); err != nil {
+			return err
+		}
+		l.publish()
+	}
+	return nil
+}
+
+// idle is a turn with nothing to send: the ring is full, or no permit is due.
+func (l *txLoop) idle(now, next int64) error {
+	full := l.path.room() == 0
+	if l.inFlight > 0 && (full || now-l.doneNs > watchdogNs) {
+		return l.push()
+	}
+	if !full && next > now {
+		l.publish()
+		l.wait.Wait(next)
+	}
+	return nil
+}
+
+// send writes n frames in groups that share a clock reading.
+func (l *txLoop) send(fw *frame.Writer, n int) {
+	first := int64(0)
+	for n > 0 {
+		now := xsk.NowNs()
+		if first == 0 {
+			first = now
+		}
+		sent, bytes := l.path.put(fw, min(n, stampEvery), now)
+		if sent == 0 {
+			break
+		}
+		n -= sent
+		l.q.Submitted += uint64(sent)
+		l.q.Bytes += bytes
+		l.inFlight += uint64(sent)
+		l.lastNs = now
+	}
+	if l.firstNs == 0 {
+		l.firstNs = first
+	}
+	l.q.Batches++
+	l.q.Unwritten += uint64(n)
+	if l.inFlight > uint64(l.budget)/4 {
+		l.q.OwnQueue++
+	}
+	l.biasSum += uint64(xsk.NowNs() - first)
+}
+
+// push kicks until the kernel says it has everything, for at most as many
+// kicks as frames can be outstanding.
+func (l *txLoop) push() error {
+	now := xsk.NowNs()
+	if !l.path.needsKick() && now-l.doneNs < watchdogNs {
+		return nil
+	}
+	for range 2 * l.budget {
+		r := l.path.kick()
+		l.kicks++
+		switch r.Code {
+		case xsk.KickRefused:
+			l.q.Refused++
+		case xsk.KickAgain:
+			l.reap(now)
+		case xsk.KickNetDown:
+			l.q.NetDown++
+			time.Sleep(time.Millisecond)
+			return nil
+		case xsk.KickFatal:
+			return fmt.Errorf("send on queue %d: %w", l.q.Queue.ID, r.Errno)
+		default: // done, or back-pressure: the next turn goes on
+			l.doneNs = now
+			return nil
+		}
+	}
+	return nil
+}
+
+// reap takes completions.
+func (l *txLoop) reap(now int64) {
+	n := uint64(l.path.reap())
+	if n > 0 || l.inFlight == 0 {
+		l.doneNs = now
+	}
+	l.q.Completed += n
+	l.inFlight -= min(n, l.inFlight)
+}
+
+// settle closes the account of the offer: what was due and never written is
+// unsent, never loss.
+func (l *txLoop) settle() {
+	p := l.pacer
+	l.q.Offered = p.Offered()
+	l.q.Thrown = p.Thrown()
+	l.q.Unsent = p.Thrown() + l.q.Unwritten
+	l.q.Stalls = p.Stalls()
+	if l.q.Batches > 0 {
+		l.q.BiasNs = l.biasSum / l.q.Batches
+	}
+}
+
+// end sends the END frames of this worker's space. A trial that was stopped
+// ends its spaces too: the count is what a sink needs most then.
+func (l *txLoop) end(fw *frame.Writer) error {
+	sent, before := fw.Seq(), l.q.Refused
+	for k := range endMarks {
+		if k > 0 {
+			time.Sleep(endGap)
+		}
+		l.reap(xsk.NowNs())
+		bytes, ok := l.path.putEnd(fw, sent, xsk.NowNs())
+		if !ok {
+			continue
+		}
+		l.q.EndFrames++
+		l.q.Submitted++
+		l.q.Bytes += bytes
+		l.inFlight++
+		if err := l.push(); err != nil {
+			return err
+		}
+	}
+	l.q.RefusedEnd = l.q.Refused - before
+	return nil
+}
+
+// drain waits until the kernel has given every frame back.
+func (l *txLoop) drain() error {
+	until := xsk.NowNs() + drainNs
+	for l.reap(xsk.NowNs()); l.inFlight > 0 && xsk.NowNs() < until; l.reap(xsk.NowNs()) {
+		if l.path.held() > 0 {
+			if err := l.push(); err != nil {
+				return err
+			}
+		}
+		time.Sleep(50 * time.Microsecond)
+	}
+	return nil
+}
+
+// lose applies the faults of the budget's own test.
+func (l *txLoop) lose(f *Fault, n int) int {
+	if f.LoseOffered > 0 {
+		k := min(f.LoseOffered, uint64(n))
+		f.LoseOffered -= k
+		return n - int(k)
+	}
+	k := min(f.LoseSubmitted, uint64(n))
+	f.LoseSubmitted -= k
+	l.q.Submitted += k
+	return n - int(k)
+}
+
+// publish makes the counts visible to readers, once a batch.
+func (l *txLoop) publish() {
+	l.counters.Publish(&meter.TxCounts{Offered: l.pacer.Offered(), Submitted: l.q.Submitted,
+		Completed: l.q.Completed, Refused: l.q.Refused, Bytes: l.q.Bytes, Kicks: l.kicks})
+}
+
+// add joins one worker's trial to the result.
+func (r *TxResult) add(l *txLoop) {
+	r.Queues = append(r.Queues, l.q)
+	if l.firstNs != 0 && (r.FirstNs == 0 || l.firstNs < r.FirstNs) {
+		r.FirstNs = l.firstNs
+	}
+	r.LastNs = max(r.LastNs, l.lastNs)
+	r.EndNs = max(r.EndNs, l.endNs)
+}
