@@ -1,0 +1,309 @@
+package trial
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"linerate/bpf"
+	"linerate/internal/budget"
+	"linerate/internal/engine"
+)
+
+// Remark is something the reader of an outcome must know, by its code in the
+// table of package report, with the arguments of its text.
+type Remark struct {
+	Code string
+	Args []any
+}
+
+// Event is something that happened to an interface during the trial.
+type Event struct {
+	Endpoint string
+	What     string
+}
+
+// Outcome is one trial as it was measured.
+type Outcome struct {
+	Spec        Spec
+	Started     time.Time
+	Measured    time.Duration // the offer's own time, without settling
+	Interrupted bool
+
+	TxGranted, RxGranted engine.Granted
+	Tx                   engine.TxResult
+	Rx                   engine.RxResult
+
+	Rows      []budget.Row
+	Closed    budget.Result
+	Frames    budget.Frames
+	Verdict   budget.Verdict
+	Reasons   []budget.Reason
+	Rate      Rate
+	TxDropped *uint64  // what the sending device says it refused
+	Busy      *float64 // core seconds, nil: unknown
+	Events    []Event
+	Remarks   []Remark
+
+	drift bool // a port never came to rest
+}
+
+// Rate is what the trial did per second; nil is not known.
+type Rate struct {
+	OfferedPPS   *float64
+	TxPPS        *float64
+	RxPPS        *float64
+	TxMeanFrame  float64 // bytes with FCS
+	RxMeanFrame  float64
+	PacingError  *float64 // relative error of the rate asked for, outside stalls
+	StallCount   uint64
+	StallNs      int64
+	LongestStall int64
+}
+
+func (o *Outcome) warn(code string, args ...any) {
+	o.Remarks = append(o.Remarks, Remark{code, args})
+}
+
+// finish closes the books: rows, rates, summary and verdict.
+func (r *running) finish() {
+	o := r.out
+	o.Busy = r.last.cpu.busySince(r.base.cpu)
+	if r.tx != nil {
+		d, _ := r.last.tx.DeviceTxDropped().Sub(r.base.tx.DeviceTxDropped())
+		o.TxDropped = d.Frames
+	}
+	o.Rows = r.rows()
+	events := r.budgetEvents()
+	o.Rows = budget.Hold(o.Rows, events...)
+	o.Closed = budget.Close(o.Rows, events...)
+	if unverified := "verify/" + budget.RowReceived; r.spec.Action != Verify && r.tx != nil && slices.Equal(o.Closed.Unknown, []string{unverified}) {
+		// Nothing is verified on request: the budget ends where the frames do.
+		o.Closed.Unexplained = &o.Closed.Known
+	}
+	o.Frames = budget.Tally(o.Rows, r.sequence(), o.Closed)
+	r.addPassed()
+	r.rates()
+	r.remarks()
+	j := budget.Judgement{
+		Frames: o.Frames, MaxLoss: r.spec.MaxLoss, RateError: o.Rate.PacingError,
+		MaxRateError: r.spec.MaxRateError, OneEnd: r.tx == nil || r.rx == nil || r.spec.Action != Verify,
+		Known: o.Closed.Known, Invalid: r.invalid(),
+	}
+	o.Verdict, o.Reasons = budget.Judge(j)
+}
+
+// addPassed counts as foreign what the program left to the stack, by reason:
+// those frames never reach the verifier.
+func (r *running) addPassed() {
+	if r.rx == nil {
+		return
+	}
+	f := &r.out.Frames.Foreign
+	for q, now := range r.last.program.Passed {
+		for reason, n := range now {
+			n -= r.base.program.Passed[q][reason]
+			to := &f.Untagged
+			switch bpf.Reason(reason) {
+			case bpf.ReasonOtherRun:
+				to = &f.OtherRun
+			case bpf.ReasonTruncated, bpf.ReasonBadIP, bpf.ReasonBadUDPLength, bpf.ReasonExtChain, bpf.ReasonVLANDepth:
+				to = &f.Unreadable
+			}
+			if *to != nil {
+				n += **to
+			}
+			*to = &n
+		}
+	}
+}
+
+// sequence is what the account knows beyond the rows.
+func (r *running) sequence() budget.Sequence {
+	var s budget.Sequence
+	for _, q := range r.out.Tx.Queues {
+		s.EndRefused += q.RefusedEnd
+	}
+	if r.rx == nil || r.spec.Action != Verify {
+		return s
+	}
+	t := r.out.Rx.Totals
+	s.Reordered, s.ReorderedBetween = &t.Reordered, &t.ReorderedBetween
+	var sent uint64
+	ended := len(r.out.Rx.Spaces) > 0
+	for _, sp := range r.out.Rx.Spaces {
+		s.CorruptIdentified += sp.Corrupt
+		ended = ended && sp.EndSeen
+		sent += sp.EndSent
+	}
+	if ended {
+		s.EndSent = &sent
+	}
+	return s
+}
+
+// budgetEvents are the events that emptied rings, with the most that stood in
+// them: our own rings and 256 a queue in the device (veth's pointer ring).
+func (r *running) budgetEvents() []budget.Event {
+	var out []budget.Event
+	limit := uint64(0)
+	for _, e := range r.ends() {
+		limit += uint64(len(e.Queues)) * (256 + 512)
+	}
+	if r.rx != nil {
+		limit += uint64(len(r.spec.Rx.Queues) * r.spec.RingSize)
+	}
+	for _, e := range r.out.Events {
+		out = append(out, budget.Event{Kind: e.What, Limit: limit})
+		limit = 0 // two events empty the same rings only once
+	}
+	return out
+}
+
+// rates computes frames per second from counts and the sender's clock: N
+// frames span N-1 gaps.
+func (r *running) rates() {
+	o := r.out
+	span := o.Tx.LastNs - o.Tx.FirstNs
+	o.Measured = time.Duration(r.last.atNs - r.startNs)
+	if r.tx != nil {
+		o.Measured = time.Duration(max(0, o.Tx.EndNs-r.startNs))
+		r.txRate(span)
+	}
+	var taken, bytes uint64
+	for _, q := range o.Rx.Queues {
+		taken += q.Taken
+		bytes += q.Bytes
+	}
+	if taken == 0 {
+		return
+	}
+	o.Rate.RxMeanFrame = float64(bytes) / float64(taken)
+	if first, last := o.Rx.FirstNs, o.Rx.LastNs; taken > 1 && last > first {
+		pps := float64(taken-1) * 1e9 / float64(last-first)
+		o.Rate.RxPPS = &pps
+	}
+}
+
+func (r *running) txRate(span int64) {
+	o := r.out
+	var written, bytes uint64
+	var stalled int64
+	for _, q := range o.Tx.Queues {
+		written += q.Submitted - q.EndFrames
+		bytes += q.Bytes
+		o.Rate.StallCount += q.Stalls.Count
+		stalled += int64(q.Stalls.Sum)
+		o.Rate.LongestStall = max(o.Rate.LongestStall, int64(q.Stalls.Longest))
+	}
+	o.Rate.StallNs = stalled
+	asked, err := r.spec.PPS()
+	if err == nil && asked > 0 {
+		p := float64(asked)
+		o.Rate.OfferedPPS = &p
+	}
+	if written < 2 || span <= 0 {
+		return
+	}
+	o.Rate.TxMeanFrame = r.spec.Stream.Sizes.Mean()
+	pps := float64(written-1) * 1e9 / float64(span)
+	o.Rate.TxPPS = &pps
+	if o.Rate.OfferedPPS == nil {
+		return
+	}
+	// A worker that was off its CPU had no chance to send: that time is left
+	// out, and what was due in it is unsent in the budget.
+	thrown := uint64(0)
+	for _, q := range o.Tx.Queues {
+		thrown += q.Thrown
+	}
+	adjusted := float64(span) - float64(thrown)*1e9/(*o.Rate.OfferedPPS)
+	if o.Rate.StallCount == 0 || adjusted <= 0 {
+		adjusted = float64(span)
+	}
+	e := float64(written-1)*1e9/adjusted/(*o.Rate.OfferedPPS) - 1
+	o.Rate.PacingError = &e
+}
+
+// invalid lists what makes the measurement worthless.
+func (r *running) invalid() []budget.Reason {
+	var out []budget.Reason
+	for _, e := range r.out.Events {
+		out = append(out, budget.Reason{Code: "link_event", Text: fmt.Sprintf("%s: %s", e.Endpoint, e.What)})
+	}
+	if r.out.drift {
+		out = append(out, budget.Reason{Code: "counter_drift", Text: "the port never came to rest: other traffic moves its counters"})
+	}
+	if r.tx == nil && r.spec.Action == Verify {
+		if ended, all := r.endedSpaces(); ended < all || all == 0 {
+			out = append(out, budget.Reason{Code: "tail_unknown", Text: "no END frame: how many frames were sent is not known"})
+		}
+	}
+	return out
+}
+
+func (r *running) endedSpaces() (ended, all int) {
+	for _, s := range r.out.Rx.Spaces {
+		all++
+		if s.EndSeen {
+			ended++
+		}
+	}
+	return ended, all
+}
+
+// lostAtLeast is what the sequences prove lost when the tail is unknown.
+func (r *running) lostAtLeast() uint64 {
+	var lost uint64
+	for _, s := range r.out.Rx.Spaces {
+		seen := s.Distinct + s.Corrupt + s.TooLate
+		expected := s.EndSent
+		if !s.EndSeen {
+			expected = s.HighestSeq + 1
+			if s.Distinct == 0 {
+				expected = 0
+			}
+		}
+		lost += expected - min(expected, seen)
+	}
+	return lost
+}
+
+// remarks collects what a reader must know.
+func (r *running) remarks() {
+	o := r.out
+	if r.spec.LossAnyByRate {
+		o.warn("loss_any", "--rate max")
+	}
+	for _, e := range o.Events {
+		o.warn("link_event", e.What, e.Endpoint)
+	}
+	if r.tx == nil && r.spec.Action == Verify {
+		if ended, all := r.endedSpaces(); ended < all || all == 0 {
+			o.warn("tail_unknown", r.lostAtLeast(), all-ended, all)
+		}
+	}
+	if o.Rate.StallCount > 0 {
+		o.warn("stalls", o.Rate.StallCount, time.Duration(o.Rate.StallNs).Round(time.Microsecond), time.Duration(o.Rate.LongestStall).Round(time.Microsecond))
+	}
+	for _, f := range o.Closed.Faults {
+		o.warn("counter_fault", f.Counter, f.Frames)
+	}
+	if o.Rx.Totals.Untagged+o.Rx.Totals.Unreadable > 0 && o.Frames.Lost != nil && *o.Frames.Lost > 0 {
+		o.warn("corrupt_identity", min(o.Rx.Totals.Untagged+o.Rx.Totals.Unreadable, *o.Frames.Lost))
+	}
+	if o.drift {
+		o.warn("counter_drift", "of the port", 0)
+	}
+	if o.Interrupted {
+		o.warn("interrupted", o.Measured.Round(time.Millisecond))
+	}
+	for _, g := range []struct {
+		e *End
+		g engine.Granted
+	}{{r.spec.Tx, o.TxGranted}, {r.spec.Rx, o.RxGranted}} {
+		for _, note := range g.g.Notes {
+			o.warn(note.Code, note.Args...)
+		}
+	}
+}

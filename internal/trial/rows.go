@@ -1,0 +1,259 @@
+package trial
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"linerate/bpf"
+	"linerate/internal/budget"
+	"linerate/internal/engine"
+	"linerate/internal/nic"
+)
+
+// rows turns the counters of a trial into the budget's rows, in path order.
+func (r *running) rows() []budget.Row {
+	b := &builder{}
+	if r.tx != nil {
+		r.offerRows(b)
+		r.txKernelRows(b)
+	}
+	if r.rx != nil {
+		r.wireRows(b)
+		r.programRows(b)
+		if r.spec.Action != Drop {
+			r.socketRows(b)
+		}
+		if r.spec.Action == Verify {
+			r.verifyRows(b)
+		}
+	}
+	return r.tamper(b.rows)
+}
+
+// builder appends rows of one direction.
+type builder struct{ rows []budget.Row }
+
+func (b *builder) add(bd budget.Boundary, kind budget.Kind, row string, queue *int, frames *uint64, source, counter, note string) {
+	b.rows = append(b.rows, budget.Row{Row: row, Boundary: bd, Kind: kind, Queue: queue, Direction: "a-b",
+		Frames: frames, Source: source, Counter: counter, Exact: true, Note: note})
+}
+
+// port adds a row for the whole port.
+func (b *builder) port(bd budget.Boundary, kind budget.Kind, row string, frames *uint64, source, counter, note string) {
+	b.add(bd, kind, row, nil, frames, source, counter, note)
+}
+
+// queue adds a row for one queue.
+func (b *builder) queue(bd budget.Boundary, kind budget.Kind, row string, q int, frames uint64, source, counter, note string) {
+	b.add(bd, kind, row, budget.Queue(q), budget.Count(frames), source, counter, note)
+}
+
+// reading adds what a device counter counted during the trial: per queue where
+// the driver has that. A reset makes it unknown.
+func (b *builder) reading(bd budget.Boundary, kind budget.Kind, row string, now, before nic.Reading) {
+	d, reset := now.Sub(before)
+	note := d.Note
+	if reset {
+		note = "the counter was reset during the trial"
+	}
+	for _, q := range slices.Sorted(maps.Keys(d.PerQueue)) {
+		b.queue(bd, kind, row, q, d.PerQueue[q], d.Source, strings.Replace(d.Counter, "_N_", fmt.Sprintf("_%d_", q), 1), note)
+	}
+	if len(d.PerQueue) == 0 {
+		b.port(bd, kind, row, d.Frames, d.Source, d.Counter, note)
+	}
+}
+
+func (r *running) offerRows(b *builder) {
+	bd := budget.BoundaryOffer
+	for _, q := range r.out.Tx.Queues {
+		id := q.Queue.ID
+		b.queue(bd, budget.Checkpoint, budget.RowOffered, id, q.Offered, "pace", "permits", "")
+		b.queue(bd, budget.Loss, budget.RowUnsent, id, q.Unsent, "pace", "thrown permits", unsentNote(q))
+		b.queue(bd, budget.Gain, budget.RowEndFrames, id, q.EndFrames, "frame", "END frames", "")
+		b.queue(bd, budget.Checkpoint, budget.RowSubmitted, id, q.Submitted, string(r.spec.Tx.Engine), "TX ring producer", "")
+	}
+}
+
+func unsentNote(q engine.TxQueue) string {
+	if q.Unsent == 0 {
+		return ""
+	}
+	if q.Stalls.Count > 0 {
+		return fmt.Sprintf("the worker was off its CPU %d times", q.Stalls.Count)
+	}
+	return "the TX ring was full when these were due"
+}
+
+func (r *running) txKernelRows(b *builder) {
+	bd := budget.TxKernel
+	eng := string(r.spec.Tx.Engine)
+	for _, q := range r.out.Tx.Queues {
+		id := q.Queue.ID
+		if q.Held > 0 {
+			b.queue(bd, budget.Held, budget.RowPurged, id, q.Held, eng, "TX ring consumer", "still in the TX ring: the kernel did not take them")
+		}
+		b.queue(bd, budget.Checkpoint, budget.RowCompleted, id, q.Completed, eng, "completion ring", "refused and invalid ones come back too")
+		b.queue(bd, budget.Loss, budget.RowDescriptorInvalid, id, q.Invalid, eng, "tx_invalid_descs", "")
+		if !r.out.Tx.RefusedUnknown {
+			b.queue(bd, budget.Loss, budget.RowDeviceRefused, id, q.Refused, eng, "sendto EBUSY", "")
+		}
+	}
+	if r.out.Tx.RefusedUnknown {
+		// This engine keeps EBUSY to itself: the device's own count stands in.
+		b.reading(bd, budget.Loss, budget.RowDeviceRefused, r.last.tx.DeviceTxDropped(), r.base.tx.DeviceTxDropped())
+	}
+	if r.trace != nil {
+		b.port(bd, budget.Gain, budget.RowStackTx, r.stackTx(), "tracepoint", "net_dev_xmit", "")
+	}
+	b.reading(bd, budget.Checkpoint, budget.RowDeviceTx, r.last.tx.DeviceTx(), r.base.tx.DeviceTx())
+}
+
+// stackTx is what the host's own stack sent on the port.
+func (r *running) stackTx() *uint64 {
+	var n uint64
+	for _, c := range r.traced(r.spec.Tx, bpf.PointNetDevXmit) {
+		n += c.Sent
+	}
+	return &n
+}
+
+// wireLosses are the device counters of frames that arrived and were thrown
+// away before the driver had them.
+var wireLosses = []struct {
+	row  string
+	role nic.Role
+}{
+	{budget.RowRxMissed, nic.RoleRxMissed}, {budget.RowRxNoDMA, nic.RoleRxNoDMA},
+	{budget.RowRxCRC, nic.RoleRxCRC}, {budget.RowRxLength, nic.RoleRxLength},
+}
+
+func (r *running) wireRows(b *builder) {
+	for _, l := range wireLosses {
+		if now := r.last.rx.Read(l.role); now.Frames != nil {
+			b.reading(budget.Wire, budget.Loss, l.row, now, r.base.rx.Read(l.role))
+		}
+	}
+	if r.spec.Action == Verify && r.tx != nil {
+		d := r.out.Rx.Totals.Duplicate
+		b.port(budget.Wire, budget.Gain, budget.RowDuplicate, budget.Count(d), "account", "sequence", "")
+	}
+	b.reading(budget.Wire, budget.Checkpoint, budget.RowDeviceRx, r.last.rx.DeviceRx(), r.base.rx.DeviceRx())
+}
+
+// programRows are the XDP program's counters.
+func (r *running) programRows(b *builder) {
+	now, before := r.last.program, r.base.program
+	seen := sinceQueues(now.Seen, before.Seen)
+	for _, q := range slices.Sorted(maps.Keys(seen)) {
+		b.add(budget.RxDriver, budget.Checkpoint, budget.RowXDPSeen, budget.Queue(q), seen[q], "bpf", "seen", "")
+	}
+	for _, q := range slices.Sorted(maps.Keys(seen)) {
+		n, why := passed(now.Passed[q], before.Passed[q])
+		b.queue(budget.RxXDP, budget.Loss, budget.RowPassedToStack, q, n, "bpf", "passed", why)
+	}
+	row, per, counter := budget.RowRedirected, sinceQueues(now.Redirected, before.Redirected), "redirected"
+	if r.spec.Action == Drop {
+		row, per, counter = budget.RowAccounted, sinceQueues(now.Accounted, before.Accounted), "accounted"
+	}
+	for _, q := range slices.Sorted(maps.Keys(seen)) {
+		b.add(budget.RxXDP, budget.Checkpoint, row, budget.Queue(q), per[q], "bpf", counter, "")
+	}
+}
+
+// passed sums the reasons for which a queue's frames went to the stack, and
+// names the ones that moved.
+func passed(now, before map[string]uint64) (uint64, string) {
+	var sum uint64
+	var why []string
+	for _, reason := range slices.Sorted(maps.Keys(now)) {
+		if d := now[reason] - before[reason]; d > 0 {
+			sum += d
+			why = append(why, fmt.Sprintf("%s %d", reason, d))
+		}
+	}
+	return sum, strings.Join(why, ", ")
+}
+
+// socketRows follow a frame from the redirect to the RX ring. The socket's
+// own counters and the tracepoint would count the same frame twice: a full
+// ring is ENOBUFS there, an empty fill ring ENOMEM, a long frame ENOSPC.
+func (r *running) socketRows(b *builder) {
+	bd := budget.RxSocket
+	eng := string(r.spec.Rx.Engine)
+	if r.trace != nil {
+		r.redirectRows(b)
+	}
+	for _, q := range r.out.Rx.Queues {
+		id := q.Queue.ID
+		b.queue(bd, budget.Loss, budget.RowFillEmpty, id, q.FillEmpty, eng, "rx_fill_ring_empty_descs", "")
+		kind := budget.Loss
+		if r.out.RxGranted.Mode == "zerocopy" {
+			kind = budget.Checkpoint // attempts: the driver offers the frame again
+		}
+		b.queue(bd, kind, budget.RowRxRingFull, id, q.RingFull, eng, "rx_ring_full", "")
+	}
+	if now := r.last.rx.Read(nic.RoleXDPRedirect); len(now.PerQueue) > 0 && r.out.RxGranted.XDPMode == engine.Native {
+		b.reading(bd, budget.Checkpoint, budget.RowDriverRedirected, now, r.base.rx.Read(nic.RoleXDPRedirect))
+	}
+	for _, q := range r.out.Rx.Queues {
+		b.queue(bd, budget.Checkpoint, budget.RowTaken, q.Queue.ID, q.Taken, eng, "RX ring consumer", "")
+	}
+}
+
+// redirectRows are the redirects that failed for reasons that no counter of
+// the socket names.
+func (r *running) redirectRows(b *builder) {
+	var other, long uint64
+	var why []string
+	errs := r.traced(r.spec.Rx, bpf.PointXDPRedirectErr)
+	for _, code := range slices.Sorted(maps.Keys(errs)) {
+		n := errs[code].Dropped
+		switch {
+		case n == 0, code == "ENOBUFS", code == "ENOMEM":
+		case code == "ENOSPC":
+			long = n
+		default:
+			other += n
+			why = append(why, fmt.Sprintf("%s %d", code, n))
+		}
+	}
+	bd := budget.RxSocket
+	b.port(bd, budget.Loss, budget.RowRedirectError, &other, "tracepoint", "xdp_redirect_err", strings.Join(why, ", "))
+	b.port(bd, budget.Loss, budget.RowRxTooLong, &long, "tracepoint", "xdp_redirect_err ENOSPC", "")
+}
+
+func (r *running) verifyRows(b *builder) {
+	t := r.out.Rx.Totals
+	loss := func(row string, n uint64, counter string) {
+		b.port(budget.Verify, budget.Loss, row, &n, "account", counter, "")
+	}
+	loss(budget.RowEndFrames, t.EndFrames, "END flag")
+	loss(budget.RowDuplicate, t.Duplicate, "sequence")
+	loss(budget.RowTooLate, t.TooLate, "sequence window")
+	loss(budget.RowCorrupt, t.Corrupt, "tag check, length, checksum")
+	loss(budget.RowForeignOtherRun, t.OtherRun, "run id")
+	loss(budget.RowForeignUntagged, t.Untagged, "magic")
+	loss(budget.RowForeignUnreadable, t.Unreadable, "headers")
+	b.port(budget.Verify, budget.Checkpoint, budget.RowReceived, &t.Distinct, "account", "distinct sequences", "")
+}
+
+// tamper applies the falsification of the budget's own test.
+func (r *running) tamper(rows []budget.Row) []budget.Row {
+	t := r.spec.Tamper
+	for i := range rows {
+		if t.Row == "" || rows[i].Row != t.Row || rows[i].Frames == nil {
+			continue
+		}
+		n := *rows[i].Frames
+		if t.Frozen {
+			n = 0
+		}
+		n = uint64(int64(n) + t.Offset)
+		rows[i].Frames = &n
+		break
+	}
+	return rows
+}

@@ -1,0 +1,126 @@
+package trial
+
+import (
+	"fmt"
+	"time"
+
+	"linerate/bpf"
+	"linerate/internal/engine"
+	"linerate/internal/nic"
+	"linerate/xsk"
+)
+
+// snapshot is every counter outside the sockets, read at one moment. The
+// baselines are taken after the attach: an attach re-makes rings and resets
+// counters on most drivers.
+type snapshot struct {
+	atNs    int64
+	tx, rx  nic.Counters
+	program engine.ProgramCounts
+	trace   []bpf.TraceCount
+	cpu     cpuTimes
+}
+
+// snapshot reads the counters. The trace is optional, all others are needed.
+func (r *running) snapshot() (snapshot, error) {
+	s := snapshot{atNs: xsk.NowNs()}
+	var err error
+	if r.spec.Tx != nil {
+		if s.tx, err = r.spec.Tx.Port.Counters(); err != nil {
+			return s, fmt.Errorf("read counters of %s: %w", r.spec.Tx.Endpoint, err)
+		}
+	}
+	if r.spec.Rx != nil {
+		if s.rx, err = r.spec.Rx.Port.Counters(); err != nil {
+			return s, fmt.Errorf("read counters of %s: %w", r.spec.Rx.Endpoint, err)
+		}
+		if s.program, err = r.rx.Program(); err != nil {
+			return s, fmt.Errorf("read the program on %s: %w", r.spec.Rx.Endpoint, err)
+		}
+	}
+	if r.trace != nil {
+		if s.trace, err = r.trace.Counters(); err != nil {
+			return s, fmt.Errorf("read the tracepoints: %w", err)
+		}
+	}
+	s.cpu = readCPU()
+	return s, nil
+}
+
+// rest reads the counters until two readings in a row agree: they are read one
+// after the other, so only ports at rest give one consistent picture.
+func (r *running) rest() (snapshot, error) {
+	before, err := r.snapshot()
+	for range restTries {
+		if err != nil {
+			return before, err
+		}
+		var now snapshot
+		if now, err = r.snapshot(); err == nil && now.frames() == before.frames() {
+			return now, nil
+		}
+		before = now
+		time.Sleep(restPause)
+	}
+	r.out.drift = true
+	return before, err
+}
+
+const (
+	restTries = 20
+	restPause = 5 * time.Millisecond
+)
+
+// frames adds up the counters that every frame moves.
+func (s snapshot) frames() (n uint64) {
+	for _, c := range []nic.Reading{s.tx.DeviceTx(), s.rx.DeviceRx()} {
+		if c.Frames != nil {
+			n += *c.Frames
+		}
+	}
+	for _, q := range s.program.Seen {
+		n += q
+	}
+	return n
+}
+
+// since is now - before for counters that can be reset under us: a counter
+// that went backwards is unknown, not huge.
+func since(now, before uint64) *uint64 {
+	if now < before {
+		return nil
+	}
+	d := now - before
+	return &d
+}
+
+// sinceQueues is since over a map by queue.
+func sinceQueues(now, before map[int]uint64) map[int]*uint64 {
+	out := make(map[int]*uint64, len(now))
+	for q, n := range now {
+		out[q] = since(n, before[q])
+	}
+	return out
+}
+
+// traced is what one tracepoint counted on a port during the trial, by code:
+// frames sent and dropped.
+func (r *running) traced(e *End, point bpf.Point) map[string]bpf.TraceCount {
+	out := map[string]bpf.TraceCount{}
+	at := bpf.Target{Ifindex: e.Port.Index, Netns: uint32(e.Port.NS.Inum())}
+	for _, c := range r.last.trace {
+		if c.Target == at && c.Point == point {
+			out[c.CodeName] = c
+		}
+	}
+	for _, b := range r.base.trace {
+		c, ok := out[b.CodeName]
+		if !ok || b.Target != at || b.Point != point {
+			continue
+		}
+		c.Sent -= min(c.Sent, b.Sent)
+		c.Dropped -= min(c.Dropped, b.Dropped)
+		out[b.CodeName] = c
+	}
+	return out
+}

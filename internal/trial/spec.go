@@ -1,0 +1,199 @@
+// Package trial runs one measurement: attach, wait for the carrier, offer,
+// drain, and account for every frame.
+package trial
+
+import (
+	"fmt"
+	"time"
+
+	"linerate/bpf"
+	"linerate/internal/budget"
+	"linerate/internal/engine"
+	"linerate/internal/frame"
+	"linerate/internal/nic"
+	"linerate/internal/wire"
+	"linerate/xsk"
+)
+
+// Action is what a receiver does with the frames it gets.
+type Action string
+
+// Actions of a receiver.
+const (
+	Verify Action = "verify" // take every frame from the socket and check it
+	Count  Action = "count"  // take every frame from the socket, look at none
+	Drop   Action = "drop"   // count and drop in XDP, no socket
+)
+
+// End is one end of a trial: an interface and the way it is driven.
+type End struct {
+	Port     *nic.Port
+	Endpoint string // as the user wrote it, for messages and documents
+	Engine   engine.Name
+	Queues   []engine.Queue
+	ZeroCopy xsk.ZeroCopy
+	Generic  bool
+	Chunk    int
+}
+
+// Spec is one trial. It is validated once and not changed afterwards. Either
+// end may be nil: then only the other's half of the budget is known.
+type Spec struct {
+	Tx, Rx        *End
+	Stream        frame.Stream
+	Run           frame.Run
+	AnyRun        bool // a sink on its own takes the first run it sees
+	Rate          wire.Rate
+	Count         uint64
+	Duration      time.Duration // 0: until Count, the END frames or the context
+	Warmup        time.Duration
+	Settle        time.Duration
+	Interval      time.Duration
+	Batch         int
+	Budget        int // frames of a sending queue under way
+	RingSize      int
+	Action        Action
+	Steer         bpf.SteerConfig
+	PayloadCheck  bool
+	MaxLoss       budget.MaxLoss
+	LossAnyByRate bool // MaxLoss is any because the rate is max
+	Seed          uint64
+	MaxRateError  float64
+	TraceDrops    bool
+	Fault         engine.Fault
+	Tamper        Tamper
+	// Attached is called once the programs are on and the carriers back, before
+	// the baselines: some settings can be made only then. It may be nil.
+	Attached func() error
+}
+
+// Tamper falsifies one counter of the budget, for the budget's own test:
+// Offset is added to every row named Row, Frozen makes it read as before the
+// trial.
+type Tamper struct {
+	Row    string
+	Offset int64
+	Frozen bool
+}
+
+// SpecError says which part of a trial cannot be, and what to type instead.
+type SpecError struct {
+	What   string
+	Remedy string
+	Here   bool // it is the interface that cannot, not the command line
+}
+
+func (e *SpecError) Error() string {
+	if e.Remedy == "" {
+		return e.What
+	}
+	return e.What + "\n  try: " + e.Remedy
+}
+
+// PPS is the offered load in frames per second, 0 when there is no limit.
+func (s *Spec) PPS() (wire.PPS, error) {
+	pps, unlimited, err := s.Rate.PPS(s.Tx.Port.Speed, s.Stream.Sizes.Mean())
+	if unlimited || err != nil {
+		return 0, err
+	}
+	return pps, nil
+}
+
+// Validate reports the first thing that makes the trial impossible.
+func (s *Spec) Validate() error {
+	if s.Tx == nil && s.Rx == nil {
+		return &SpecError{"a trial needs an interface to send from or to receive on", "", false}
+	}
+	if s.Tx != nil && s.Rx != nil && s.Tx.Port.NS.Inum() == s.Rx.Port.NS.Inum() && s.Tx.Port.Index == s.Rx.Port.Index {
+		return &SpecError{
+			fmt.Sprintf("%s and %s are the same interface", s.Tx.Endpoint, s.Rx.Endpoint),
+			"give two interfaces that a cable or a veth pair joins", false}
+	}
+	for _, e := range []*End{s.Tx, s.Rx} {
+		if e == nil {
+			continue
+		}
+		if err := s.validateEnd(e); err != nil {
+			return err
+		}
+	}
+	if s.Tx == nil {
+		return nil
+	}
+	if err := s.Stream.Validate(); err != nil {
+		return err
+	}
+	_, err := s.PPS()
+	return err
+}
+
+func (s *Spec) validateEnd(e *End) error {
+	have := e.Port.RxQueues
+	if e == s.Tx {
+		have = e.Port.TxQueues
+	}
+	for _, q := range e.Queues {
+		if q.ID < 0 || q.ID >= have {
+			return &SpecError{fmt.Sprintf("%s has no queue %d: it has %d (0-%d)", e.Endpoint, q.ID, have, have-1),
+				fmt.Sprintf("--queues 0-%d, or ethtool -L to make more", have-1), true}
+		}
+	}
+	if !e.Port.Up {
+		return &SpecError{fmt.Sprintf("%s is down", e.Endpoint), "ip link set " + e.Port.Name + " up", true}
+	}
+	if s.Tx == nil {
+		return nil
+	}
+	return s.validateSize(e)
+}
+
+// validateSize holds the largest frame against what the end can carry.
+func (s *Spec) validateSize(e *End) error {
+	largest := s.Stream.Sizes.Max()
+	l3 := int(largest.Buf()) - 14 - 4*len(s.Stream.Stack.VLANs)
+	if l3 > e.Port.MTU {
+		return &SpecError{
+			fmt.Sprintf("a frame of %d bytes needs an MTU of %d; %s has %d", largest, l3, e.Endpoint, e.Port.MTU),
+			fmt.Sprintf("ip link set %s mtu %d, or a smaller --frame", e.Port.Name, l3), true}
+	}
+	most := s.frameLimit(e)
+	if largest > most.frame {
+		return &SpecError{fmt.Sprintf("a frame of %d bytes is over what %s can do: %s carries at most %d", largest, e.Endpoint, most.why, most.frame),
+			"a smaller --frame", true}
+	}
+	return nil
+}
+
+// limit is the largest frame of an end and what sets it.
+type limit struct {
+	frame wire.FrameLen
+	why   string
+}
+
+// ixgbeXDP is ixgbe's largest frame with XDP: 3 KB receive buffers, and no
+// frames of several (IXGBE_MAX_XDP_FRAME_SIZE, drivers/net/ethernet/intel/ixgbe).
+const ixgbeXDP = wire.FrameLen(3072)
+
+func (s *Spec) frameLimit(e *End) limit {
+	chunk := wire.BufLen(e.Chunk)
+	if e == s.Rx {
+		chunk = wire.BufLen(engine.RxBuffer(e.Chunk))
+	}
+	one := limit{chunk.Frame(), fmt.Sprintf("one UMEM chunk of %d bytes", e.Chunk)}
+	switch {
+	case e.Port.Driver == "ixgbe" && ixgbeXDP < one.frame:
+		return limit{ixgbeXDP, "ixgbe with XDP"}
+	case e.Port.Driver == "ixgbe", e.Engine != engine.XSK:
+		return one
+	}
+	return limit{wire.MaxFrame, "a chain of UMEM chunks"}
+}
+
+// maxLen is the longest frame that an end must be ready for: what is sent, or,
+// for a sink on its own, what the MTU lets in.
+func (s *Spec) maxLen(e *End) wire.BufLen {
+	if s.Tx != nil {
+		return s.Stream.Sizes.Max().Buf()
+	}
+	return wire.BufLen(e.Port.MTU + 14 + 8)
+}
