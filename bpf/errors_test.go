@@ -70,6 +70,22 @@ func TestPermissionErrors(t *testing.T) {
 	}
 }
 
+// CAP_SYS_ADMIN holds for each of them, and one of another does not.
+func TestMissing(t *testing.T) {
+	requireCaps(t)
+	for want, caps := range map[string][]uint{
+		"":                          {unix.CAP_SYS_ADMIN},
+		"CAP_BPF CAP_PERFMON":       {unix.CAP_NET_ADMIN},
+		"CAP_NET_ADMIN CAP_PERFMON": {unix.CAP_BPF},
+	} {
+		var got []string
+		must(t, withCaps(t, func() error { got = missing(capBPF | capNetAdmin | capPerfmon); return nil }, caps...))
+		if strings.Join(got, " ") != want {
+			t.Errorf("with %v: %v lack, want %s", caps, got, want)
+		}
+	}
+}
+
 // Where no capability lacks the error does not invent one.
 func TestPermissionErrorWithAll(t *testing.T) {
 	requireCaps(t)

@@ -7,16 +7,27 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+type matchCase struct {
+	name  string
+	cfg   SteerConfig
+	cases []frameCase
+}
+
 // Every way to match takes its frames and leaves the others with their reason.
 func TestSteerMatches(t *testing.T) {
+	for _, c := range append(matchL4(t), matchL2(t)...) {
+		s := newSteer(t, c.cfg)
+		must(t, s.SetSocket(0, xskFD(t)))
+		for _, fc := range c.cases {
+			fc.name = c.name + ": " + fc.name
+			checkFrame(t, s, fc, nil)
+		}
+	}
+}
+
+func matchL4(t *testing.T) []matchCase {
 	tagged, untagged := udp4(t, longTag()), udp4(t, make([]byte, 30))
-	mac := [6]byte(dstMAC)
-	many := make([][6]byte, 15, 16)
-	for _, c := range []struct {
-		name  string
-		cfg   SteerConfig
-		cases []frameCase
-	}{
+	return []matchCase{
 		{"run", SteerConfig{Run: testRun}, []frameCase{
 			{"own", tagged, ReasonRedirected},
 			{"own short", udp4(t, padded(17, shortTag())), ReasonRedirected},
@@ -38,6 +49,12 @@ func TestSteerMatches(t *testing.T) {
 			{"port", patched(untagged, 36, 0, 1), ReasonRedirected},
 			{"neither", untagged, ReasonNoTag},
 		}},
+	}
+}
+
+func matchL2(t *testing.T) []matchCase {
+	macs := append(make([][6]byte, 15), [6]byte(dstMAC))
+	return []matchCase{
 		{"VLANs", SteerConfig{Match: MatchVLANs, VLANs: []uint16{7, 4095}}, []frameCase{
 			{"outer", udp4(t, nil, 7, 8), ReasonRedirected},
 			{"inner", udp4(t, nil, 8, 7), ReasonRedirected},
@@ -45,21 +62,14 @@ func TestSteerMatches(t *testing.T) {
 			{"ARP inside", patched(udp4(t, nil, 7), 16, 0x08, 0x06), ReasonRedirected},
 			{"other", udp4(t, nil, 8), ReasonShortPayload},
 		}},
-		{"MACs", SteerConfig{Match: MatchMACs, MACs: append(many, mac)}, []frameCase{
+		{"MACs", SteerConfig{Match: MatchMACs, MACs: macs}, []frameCase{
 			{"ours", arp(t), ReasonRedirected},
 			{"other", patched(arp(t), 5, 9), ReasonNotIP},
 		}},
 		{"all", SteerConfig{Match: MatchAll}, []frameCase{
 			{"ARP", arp(t), ReasonRedirected},
-			{"bare Ethernet", tagged[:14], ReasonRedirected},
+			{"bare Ethernet", arp(t)[:14], ReasonRedirected},
 		}},
-	} {
-		s := newSteer(t, c.cfg)
-		must(t, s.SetSocket(0, xskFD(t)))
-		for _, fc := range c.cases {
-			fc.name = c.name + ": " + fc.name
-			checkFrame(t, s, fc, nil)
-		}
 	}
 }
 

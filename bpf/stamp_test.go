@@ -88,7 +88,7 @@ func TestSteerNoRoomForStamp(t *testing.T) {
 	before, err := s.Counters()
 	must(t, err)
 	var verdict uint32
-	// The most that Run allows: since 6.3, since 6.17 or so, and before.
+	// The most metadata that Run takes differs from kernel to kernel.
 	for _, room := range []int{252, 216, 32} {
 		in := append(make([]byte, room), frame...)
 		opts := ebpf.RunOptions{Data: in, DataOut: make([]byte, len(in)+256),

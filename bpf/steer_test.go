@@ -96,7 +96,7 @@ type frameCase struct {
 func frameCases(t testing.TB) []frameCase {
 	long, short := longTag(), shortTag()
 	plain := udp4(t, long)
-	return append(extCases(t), []frameCase{
+	return append(append(extCases(t), otherCases(t)...), []frameCase{
 		{"plain 64", plain, ReasonRedirected},
 		{"plain 1518", udp4(t, padded(1472, long)), ReasonRedirected},
 		{"short tag", udp4(t, padded(17, short)), ReasonRedirected},
@@ -119,6 +119,14 @@ func frameCases(t testing.TB) []frameCase {
 		{"IPv4 version 5", patched(plain, 14, 0x55), ReasonBadIP},
 		{"IPv4 header of 16", patched(plain, 14, 0x44), ReasonBadIP},
 		{"IPv6 version 4", patched(udp6(t, long), 14, 0x40), ReasonBadIP},
+	}...)
+}
+
+// otherCases are frames that are not quite ours, and those of others.
+func otherCases(t testing.TB) []frameCase {
+	long := longTag()
+	plain := udp4(t, long)
+	return []frameCase{
 		{"magic wrong", patched(plain, 42, 0x4C, 0x51), ReasonNoTag},
 		{"magic of the short tag", patched(plain, 42, 0x4C, 0x53), ReasonNoTag},
 		{"payload of 9", udp4(t, make([]byte, 9)), ReasonShortPayload},
@@ -134,7 +142,7 @@ func frameCases(t testing.TB) []frameCase {
 			&layers.ICMPv4{TypeCode: 0x0800}, gopacket.Payload(long)), ReasonNotUDP},
 		{"TCP", tcp(t, long), ReasonNotUDP},
 		{"bare Ethernet", plain[:14], ReasonTruncated},
-	}...)
+	}
 }
 
 // extCases are IPv6 extension headers.

@@ -132,12 +132,21 @@ static __always_inline int parse_ipv6(void *data, void *end, __u32 *off, struct 
 	return REASON_EXT_CHAIN;
 }
 
+/*
+ * Makes the compiler add an offset to the packet as it stands. It may else move
+ * a "- 18" from the offset to the pointer, and the verifier takes no bounds check
+ * at a pointer's negative constant (find_good_pkt_pointers).
+ */
+#define KEEP_WHOLE(off) asm volatile("" : "+r"(off))
+
 /* Reads a tag's first 4 and following 8 bytes: directly, or past the first buffer by helper. */
 static __always_inline int load_tag(struct xdp_md *ctx, void *data, void *end, __u32 off,
 				    __u32 *head, __u64 *body)
 {
-	void *tag = data + off;
+	void *tag;
 
+	KEEP_WHOLE(off);
+	tag = data + off;
 	if (tag + TAG_LONG_BYTES <= end) {
 		*head = *(__u32 *)tag;
 		*body = *(__u64 *)(tag + 4);
@@ -154,8 +163,10 @@ static __always_inline int load_tag(struct xdp_md *ctx, void *data, void *end, _
 static __always_inline int load_short_tag(struct xdp_md *ctx, void *data, void *end, __u32 off,
 					  __u64 *tag)
 {
-	void *at = data + off;
+	void *at;
 
+	KEEP_WHOLE(off);
+	at = data + off;
 	if (at + TAG_SHORT_BYTES <= end) {
 		*tag = *(__u64 *)at;
 		return 0;
