@@ -10,7 +10,7 @@ const (
 	leastMargin = 3 * time.Microsecond
 	mostMargin  = 200 * time.Microsecond
 	// One late wake raises the margin as much as 31 early ones lower it, so it
-	// settles where one sleep in 32 ends too late; a single stall moves it little.
+	// settles where one sleep in 32 ends too late.
 	marginUp   = 8 * time.Microsecond
 	marginDown = marginUp / 31
 	// Further off than this, spinning makes room for others on the core.
@@ -71,9 +71,11 @@ func (w *Waiter) sleep(now int64, d time.Duration) int64 {
 	woke := w.cfg.Clock()
 	took := time.Duration(woke - now)
 	w.slept += took
-	if took-d > w.margin {
+	switch over := took - d; {
+	case over > mostMargin: // a stall: no margin would have helped
+	case over > w.margin:
 		w.margin = min(w.margin+marginUp, mostMargin)
-	} else {
+	default:
 		w.margin = max(w.margin-marginDown, leastMargin)
 	}
 	return woke
