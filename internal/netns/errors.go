@@ -20,6 +20,7 @@ type Error struct {
 	Err        error
 }
 
+// Error gives the whole message on one line.
 func (e *Error) Error() string {
 	name := e.Name
 	if name == "" {
@@ -50,6 +51,7 @@ type NotFoundError struct {
 	Existing []string // what Dir holds, sorted
 }
 
+// Error gives the whole message on one line.
 func (e *NotFoundError) Error() string {
 	if len(e.Existing) == 0 {
 		return fmt.Sprintf("network namespace %s does not exist; %s holds none", e.Name, Dir)
@@ -65,6 +67,7 @@ type NameError struct {
 	Name, What string
 }
 
+// Error gives the whole message on one line.
 func (e *NameError) Error() string {
 	return fmt.Sprintf("network namespace name %q: %s", e.Name, e.What)
 }

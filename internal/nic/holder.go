@@ -21,37 +21,10 @@ import (
 // could be read without XDP_DIAG by a BPF task_file iterator, which is not
 // built. Processes of other users need CAP_SYS_PTRACE to be seen.
 func QueueHolder(p *Port, queue int) (desc string, guess bool) {
-	var inode uint32
-	diag := false
-	err := p.do("look for the holder of a queue of", func() error {
-		l, err := p.link()
-		if err != nil {
-			return err
-		}
-		sockets, err := netlink.SocketDiagXDP()
-		if err != nil {
-			return err
-		}
-		diag = true
-		for _, s := range sockets {
-			if s.XDPInfo != nil && s.XDPDiagMsg != nil &&
-				int(s.XDPInfo.Ifindex) == l.Attrs().Index && int(s.XDPInfo.QueueID) == queue {
-				inode = s.XDPDiagMsg.Ino
-			}
-		}
-		return nil
-	})
+	inode, err := p.boundSocket(queue)
 	holders := ringHolders(p.roots.proc)
-	if err == nil && diag {
-		if inode == 0 {
-			return "", false
-		}
-		for _, h := range holders {
-			if slices.Contains(h.inodes, inode) {
-				return h.String(), false
-			}
-		}
-		return fmt.Sprintf("socket %d of a process that cannot be seen", inode), false
+	if err == nil {
+		return nameHolder(holders, inode), false
 	}
 	var names []string
 	for _, h := range holders {
@@ -60,6 +33,38 @@ func QueueHolder(p *Port, queue int) (desc string, guess bool) {
 		}
 	}
 	return strings.Join(names, ", "), true
+}
+
+// boundSocket asks XDP_DIAG for the socket bound to a queue; 0 if there is none.
+func (p *Port) boundSocket(queue int) (inode uint32, err error) {
+	err = p.do("look for the holder of a queue of", func() error {
+		l, err := p.link()
+		if err != nil {
+			return err
+		}
+		sockets, err := netlink.SocketDiagXDP()
+		for _, s := range sockets {
+			if s.XDPInfo != nil && s.XDPDiagMsg != nil &&
+				int(s.XDPInfo.Ifindex) == l.Attrs().Index && int(s.XDPInfo.QueueID) == queue {
+				inode = s.XDPDiagMsg.Ino
+			}
+		}
+		return err
+	})
+	return inode, err
+}
+
+// nameHolder finds the process that has the socket's rings.
+func nameHolder(holders []holder, inode uint32) string {
+	if inode == 0 {
+		return ""
+	}
+	for _, h := range holders {
+		if slices.Contains(h.inodes, inode) {
+			return h.String()
+		}
+	}
+	return fmt.Sprintf("socket %d of a process that cannot be seen", inode)
 }
 
 // holder is a process with AF_XDP rings.
@@ -71,6 +76,7 @@ type holder struct {
 	inodes []uint32
 }
 
+// String names the process for an error message.
 func (h holder) String() string {
 	if h.comm == "" {
 		return fmt.Sprintf("process %d", h.pid)

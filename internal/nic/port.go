@@ -166,6 +166,7 @@ type Error struct {
 	Err        error
 }
 
+// Error gives the whole message on one line.
 func (e *Error) Error() string {
 	s := fmt.Sprintf("%s %s: %v", e.Op, e.Object, e.Err)
 	if e.Capability != "" {
@@ -183,6 +184,7 @@ type NotFoundError struct {
 	Existing        []string // interfaces that the namespace does have
 }
 
+// Error gives the whole message on one line.
 func (e *NotFoundError) Error() string {
 	where := "here"
 	if e.Namespace != "" {

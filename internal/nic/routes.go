@@ -72,6 +72,7 @@ type NeighbourError struct {
 	State string // "unknown", "incomplete", "failed"
 }
 
+// Error gives the whole message on one line.
 func (e *NeighbourError) Error() string {
 	return fmt.Sprintf("no link address known for %s (%s): reach it once, or give the MAC address", e.Addr, e.State)
 }

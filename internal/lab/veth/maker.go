@@ -60,6 +60,7 @@ type mark struct {
 	Keep bool
 }
 
+// String is the ifalias.
 func (m mark) String() string {
 	return fmt.Sprintf("linerate pid=%d start=%d keep=%t", m.PID, m.Start, m.Keep)
 }

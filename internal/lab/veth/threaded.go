@@ -165,7 +165,10 @@ func ownNAPI(threads []NAPIThread) (own []NAPIThread, err error) {
 // to chance, which the kernel refuses with EINVAL now and then.
 type genlHeader [4]byte
 
-func (h genlHeader) Len() int          { return len(h) }
+// Len is part of the library's interface of a request, as is Serialize.
+func (h genlHeader) Len() int { return len(h) }
+
+// Serialize gives the header's bytes.
 func (h genlHeader) Serialize() []byte { return h[:] }
 
 // parseNAPI reads the interface index from the answer about one NAPI id, 0 if

@@ -70,6 +70,7 @@ type Error struct {
 	Err     error
 }
 
+// Error gives the whole message on one line.
 func (e *Error) Error() string { return fmt.Sprintf("%s lab %s: %v", e.Op, e.Lab, e.Err) }
 
 // Unwrap gives the cause.
@@ -78,6 +79,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // ConfigError is returned by Up for a Config that cannot be built.
 type ConfigError struct{ Field, What string }
 
+// Error gives the whole message on one line.
 func (e *ConfigError) Error() string { return fmt.Sprintf("lab configuration: %s %s", e.Field, e.What) }
 
 // Validate fills in defaults and checks the rest. The error is a *ConfigError.
