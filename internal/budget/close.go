@@ -20,6 +20,8 @@ type Residual struct {
 	// Frames is positive for frames that vanished, negative for frames that
 	// nothing announced.
 	Frames int64
+	// Fault says that a counter at one of its ends is in Result.Faults for it.
+	Fault bool
 }
 
 // Fault is a checkpoint whose neighbours agree with each other without it.

@@ -68,6 +68,11 @@ func TestFaultyCheckpointIsNamed(t *testing.T) {
 			if len(r.Faults) != 1 || r.Gross != 2*n {
 				t.Fatalf("%s: faults %+v, gross %d", row.label(), r.Faults, r.Gross)
 			}
+			for _, x := range r.Residuals {
+				if (x.Frames != 0) != x.Fault {
+					t.Fatalf("%s: %+v", row.label(), x)
+				}
+			}
 			f := r.Faults[0]
 			if f.Row != row.Row || f.Boundary != row.Boundary || f.Direction != row.Direction || f.Frames != int64(n) {
 				t.Fatalf("%s off by %d: blamed %+v", row.label(), n, f)

@@ -16,17 +16,13 @@ type segment struct {
 // walk computes the residuals of the path and adds them to result.
 func (p *path) walk(result *Result) {
 	segments := p.segments()
-	for _, s := range segments {
-		for _, o := range s.open {
-			result.Residuals = append(result.Residuals, p.residual(s, o))
-			result.Gross = addSaturated(result.Gross, magnitude(o.frames))
-		}
-	}
 	for i := 1; i < len(segments); i++ {
 		p.judge(segments[i-1], segments[i], result)
 	}
 	for _, s := range segments {
 		for _, o := range s.open {
+			result.Residuals = append(result.Residuals, p.residual(s, o))
+			result.Gross = addSaturated(result.Gross, magnitude(o.frames))
 			if !o.taken {
 				result.Known = addSaturated(result.Known, magnitude(o.frames))
 			}
@@ -38,7 +34,8 @@ func (p *path) residual(s *segment, o open) Residual {
 	r := Residual{
 		Direction: p.direction, Boundary: s.to.boundary, Queue: o.queue,
 		From: s.from.row, To: s.to.row,
-		FromCounter: s.from.counter(), ToCounter: s.to.counter(), Frames: o.frames,
+		FromCounter: s.from.counter(), ToCounter: s.to.counter(),
+		Frames: o.frames, Fault: o.taken && o.frames != 0,
 	}
 	if o.queue != nil {
 		r.FromCounter, r.ToCounter = s.from.of(o.queue).Counter, s.to.of(o.queue).Counter
