@@ -167,7 +167,6 @@ func (c *Checker) verify(buf []byte, p *packet, out *Checked) {
 	}
 
 	// 4. The verdict.
-	out.Class, out.Identified = ClassCorrupt, true
 	switch {
 	case !lenok:
 		out.Reason = ReasonLength
@@ -177,11 +176,13 @@ func (c *Checker) verify(buf []byte, p *packet, out *Checked) {
 		out.Reason = ReasonL4
 	case c.payloadCheck && !isPattern(buf[p.l4+udpBytes:p.end-tagBytes(out.Short)]):
 		out.Reason = ReasonPattern
-	case out.Tag.Flags&FlagEnd != 0 && !out.Short:
-		out.Class, out.Identified = ClassEnd, false
+	case out.Tag.Flags&FlagEnd != 0:
+		out.Class = ClassEnd
+		return
 	default:
-		out.Class, out.Identified = ClassGood, false
+		return
 	}
+	out.Class, out.Identified = ClassCorrupt, true
 }
 
 func tagBytes(short bool) int {

@@ -83,7 +83,7 @@ func (s Stream) Describe() string {
 		fmt.Fprintf(&b, ", vlan %d", v.ID)
 	}
 	fmt.Fprintf(&b, ", frame %v", s.Sizes)
-	if n := s.FlowCount(); n != 1 {
+	if n := s.FlowCount(); n > 1 {
 		fmt.Fprintf(&b, ", %d flows", n)
 	}
 	if s.NeedsShort() {
