@@ -53,6 +53,13 @@ func decode(t testing.TB, buf []byte) decoded {
 		t.Fatalf("no UDP in % x", buf)
 	}
 	d.payload = d.udp.Payload
+	writeAnew(t, buf, d, again)
+	return d
+}
+
+// writeAnew has gopacket write the layers anew, lengths and checksums computed.
+func writeAnew(t testing.TB, buf []byte, d decoded, again []gopacket.SerializableLayer) {
+	t.Helper()
 	sums := [2]uint16{d.udp.Checksum}
 	if d.ip4 != nil {
 		sums[1] = d.ip4.Checksum
@@ -74,7 +81,6 @@ func decode(t testing.TB, buf []byte) decoded {
 	if d.ip4 != nil && d.ip4.Checksum != sums[1] {
 		t.Fatalf("IPv4 checksum %#04x, want %#04x", sums[1], d.ip4.Checksum)
 	}
-	return d
 }
 
 var flowCases = map[string]Flows{
