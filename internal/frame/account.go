@@ -70,15 +70,6 @@ type counts struct {
 	distinct, duplicate, reordered, between, late, corrupt uint64
 }
 
-func (c *counts) add(d counts) {
-	c.distinct += d.distinct
-	c.duplicate += d.duplicate
-	c.reordered += d.reordered
-	c.between += d.between
-	c.late += d.late
-	c.corrupt += d.corrupt
-}
-
 // SpaceTotals is the account of one sequence space.
 type SpaceTotals struct {
 	Space

@@ -376,7 +376,7 @@ func TestAccountStreams(t *testing.T) {
 	if d := cmp.Diff(want, a.Streams()); d != "" {
 		t.Error(d)
 	}
-	if a.Queue(1) != a.Queue(1) {
+	if first := a.Queue(1); a.Queue(1) != first {
 		t.Error("two accounts for one queue")
 	}
 	if s := fmt.Sprint(a.Spaces()[1].Space); s != "{0 7}" {

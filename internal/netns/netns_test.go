@@ -76,7 +76,7 @@ func TestOpenShowsTheNamespaceOnly(t *testing.T) {
 			}
 		}
 		ifs, err := net.Interfaces()
-		if len(ifs) != 1 || ifs[0].Name != "lo" {
+		if err != nil || len(ifs) != 1 || ifs[0].Name != "lo" {
 			t.Errorf("interfaces: %v, want only lo", ifs)
 		}
 		dev, err := os.ReadFile("/proc/thread-self/net/dev")

@@ -109,14 +109,14 @@ var ixgbePlaces = map[Role][]place{
 	RoleRxDriverDrops: {{stats64: "rx_dropped", note: "includes what the stack threw away, such as an unknown EtherType"}},
 }
 
-// DeviceTx: frames the device handed to the wire.
+// DeviceTx is the frames the device handed to the wire.
 func (c Counters) DeviceTx() Reading { return c.Read(RoleDeviceTx) }
 
-// DeviceTxDropped: frames the device took from the sender and threw away.
+// DeviceTxDropped is the frames the device took from the sender and threw away.
 func (c Counters) DeviceTxDropped() Reading { return c.Read(RoleDeviceTxDropped) }
 
-// DeviceRx: frames the receiving device saw.
+// DeviceRx is the frames the receiving device saw.
 func (c Counters) DeviceRx() Reading { return c.Read(RoleDeviceRx) }
 
-// RxDriverDrops: frames the receiving driver threw away for reasons of its own.
+// RxDriverDrops is the frames the receiving driver threw away for reasons of its own.
 func (c Counters) RxDriverDrops() Reading { return c.Read(RoleRxDriverDrops) }
