@@ -42,8 +42,8 @@ func (n *NS) move(ref *os.File, same bool) (err error) {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return newError("unshare mounts for", n.name, sysAdmin, err)
 	}
-	// Slave, not private: deletions under Dir must still reach this thread,
-	// or its copy of the mount would keep a deleted namespace alive.
+	// Slave, not private: names that appear under Dir later must be seen from
+	// here as well, and none of our mounts on the host.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return newError("make mounts private for", n.name, sysAdmin, err)
 	}

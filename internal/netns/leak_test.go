@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"testing"
@@ -9,7 +10,16 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv("NETNS_CHILD") != "" {
+		if err := child(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func count(t *testing.T, dir string) int {
 	t.Helper()

@@ -9,7 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -115,6 +117,43 @@ func TestDeletedNamespaceDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestLaterNamesAreSeen: a thread sees the namespaces named after it entered.
+func TestLaterNamesAreSeen(t *testing.T) {
+	holder := open(t, named(t))
+	later := named(t)
+	err := holder.Do(func() error {
+		if _, ok := Inum(later); !ok {
+			t.Errorf("%s is no namespace seen from a thread opened before", later)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLockExcludes(t *testing.T) {
+	needAdmin(t)
+	var inside atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			err := WithLock(func(Held) error {
+				if n := inside.Add(1); n != 1 {
+					t.Errorf("%d hold the lock", n)
+				}
+				time.Sleep(time.Millisecond)
+				inside.Add(-1)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestCreateTogether(t *testing.T) {

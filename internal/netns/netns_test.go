@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -109,48 +111,37 @@ func TestOpenOwnMovesNothing(t *testing.T) {
 	}
 }
 
-// TestOpenOwnRepairsSysfs: a process put into a namespace by setns alone has
+// TestOpenOwnRepairsSysfs: a whole process in a namespace of its own still has
 // the host's /sys; Open("") there must not believe it.
 func TestOpenOwnRepairsSysfs(t *testing.T) {
-	name := named(t)
-	type result struct {
-		names []string
-		err   error
+	needAdmin(t)
+	cmd := exec.Command("/proc/self/exe", "-test.run=^$")
+	cmd.Env = append(os.Environ(), "NETNS_CHILD=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(out) != "[lo]\n" {
+		t.Errorf("/sys/class/net = %s, %v; want [lo]", out, err)
 	}
-	res := make(chan result)
-	ownThread(func() {
-		f, err := os.Open(Dir + "/" + name)
-		if err == nil {
-			err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
-			f.Close()
-		}
-		if err != nil {
-			res <- result{err: err}
-			return
-		}
-		n, err := Open("")
-		if err != nil {
-			res <- result{err: err}
-			return
-		}
-		defer n.Close()
-		var r result
-		r.err = n.Do(func() error {
-			ents, err := os.ReadDir("/sys/class/net")
-			for _, e := range ents {
-				r.names = append(r.names, e.Name())
+}
+
+// child prints what Open("") shows under /sys/class/net.
+func child() error {
+	n, err := Open("")
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	return n.Do(func() error {
+		entries, err := os.ReadDir("/sys/class/net")
+		var names []string
+		for _, e := range entries {
+			if e.Name() != "bonding_masters" {
+				names = append(names, e.Name())
 			}
-			return err
-		})
-		res <- r
+		}
+		fmt.Println(names)
+		return err
 	})
-	r := <-res
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
-	if len(r.names) != 1 || r.names[0] != "lo" {
-		t.Errorf("/sys/class/net = %v, want lo", r.names)
-	}
 }
 
 func TestAnotherOutlivesTheName(t *testing.T) {
@@ -231,6 +222,20 @@ func TestCloseIsFinal(t *testing.T) {
 	var e *Error
 	if !errors.Is(err, ErrClosed) || !errors.As(err, &e) {
 		t.Errorf("Do after Close = %v, want ErrClosed", err)
+	}
+}
+
+// TestThreadIDsComeRoundAgain: a thread that happens to have the id of an NS
+// that is closed is not inside its namespace.
+func TestThreadIDsComeRoundAgain(t *testing.T) {
+	n := open(t, "")
+	n.Close()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	n.tid = unix.Gettid()
+	err := n.Do(func() error { t.Error("ran on a thread of somebody else's"); return nil })
+	if !errors.Is(err, ErrClosed) {
+		t.Errorf("%v, want ErrClosed", err)
 	}
 }
 

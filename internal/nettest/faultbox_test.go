@@ -103,6 +103,9 @@ func (w *wire) take(n int) (frames [][]byte) {
 	buf, oob := make([]byte, 65536), make([]byte, 256)
 	for len(frames) < n {
 		size, oobn, _, _, err := unix.Recvmsg(w.fd, buf, oob, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue // a receive with a time limit is not restarted
+		}
 		if err != nil {
 			w.t.Fatalf("after %d of %d frames: %v", len(frames), n, err)
 		}

@@ -77,6 +77,32 @@ func TestHeldFrameIsACopy(t *testing.T) {
 	}
 }
 
+// TestSendWaitsForRoom: a full ring is not a loss. The pipe takes a few hundred
+// frames, and the reader starts only then.
+func TestSendWaitsForRoom(t *testing.T) {
+	w, out := pipeWay(t)
+	const n = 2000
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range uint32(n) {
+			w.feed(i + 1)
+		}
+	}()
+	var got []uint32
+	for fed := false; !fed; {
+		select {
+		case <-done:
+			fed = true
+		case <-time.After(time.Millisecond):
+		}
+		got = append(got, out()...)
+	}
+	if err := w.verdict(AtoB); err != nil || len(got) != n || !slices.IsSorted(got) {
+		t.Errorf("%d frames came out, want %d; %v", len(got), n, err)
+	}
+}
+
 func TestSendCountsWhatItLost(t *testing.T) {
 	w, _ := pipeWay(t)
 	w.out = -1

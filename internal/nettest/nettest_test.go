@@ -97,10 +97,9 @@ func TestLabGoesWithItsTest(t *testing.T) {
 	}
 }
 
-// TestCheckNothingLeftSees leaves one thing of each kind.
-func TestCheckNothingLeftSees(t *testing.T) {
-	Require(t, Namespaces)
-	kinds := map[string]func() (undo func(), err error){
+// remnants leaves one thing of each kind, by what the check calls it.
+func remnants() map[string]func() (undo func(), err error) {
+	return map[string]func() (undo func(), err error){
 		"file socket": func() (func(), error) {
 			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 			return func() { unix.Close(fd) }, err
@@ -124,7 +123,11 @@ func TestCheckNothingLeftSees(t *testing.T) {
 			return func() { close(stop) }, nil
 		},
 	}
-	for want, leave := range kinds {
+}
+
+func TestCheckNothingLeftSees(t *testing.T) {
+	Require(t, Namespaces)
+	for want, leave := range remnants() {
 		var undo func()
 		ft := run(func(ft *fakeT) {
 			checkNothingLeft(ft, 50*time.Millisecond)

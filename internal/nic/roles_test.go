@@ -66,6 +66,10 @@ func TestSubNeedsTheSameCounter(t *testing.T) {
 	if d, reset = before.Sub(after); !reset || d.Frames != nil {
 		t.Errorf("a counter that went down: %+v %v", d, reset)
 	}
+	mixed := Reading{Frames: &five, Counter: "a", PerQueue: map[int]uint64{0: 0, 1: 5}}
+	if d, reset = mixed.Sub(before); !reset || d.Frames != nil {
+		t.Errorf("one queue went down, the sum up: %+v %v", d, reset)
+	}
 	lost := Reading{Frames: &five, Counter: "a", PerQueue: map[int]uint64{1: 5}}
 	if d, reset = lost.Sub(before); !reset || d.Frames != nil {
 		t.Errorf("a queue that went away: %+v %v", d, reset)

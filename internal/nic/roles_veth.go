@@ -3,7 +3,8 @@ package nic
 // vethPlaces says what a veth counts where (drivers/net/veth.c). Measured on
 // Linux 6.18, 1,000 frames of 60 bytes sent by AF_PACKET with
 // PACKET_QDISC_BYPASS or by AF_XDP in copy mode, which take the same path; A is
-// the sender, B the receiver. VethFacts in the tests repeats it.
+// the sender, B the receiver. TestVethFacts and its neighbours hold all but the
+// last line against the running kernel.
 //
 //	B has                      A tx_packets  A tx_dropped  B rx_packets  B rx_queue_N_*
 //	no program (no NAPI)       1000          0             1000          all 0

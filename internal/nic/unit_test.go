@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -140,6 +141,58 @@ func TestWatchOverflow(t *testing.T) {
 	w.last.index = 1 << 30
 	if w.message(context.Background(), linkMessage{missed: true}) {
 		t.Error("the watch of an interface that is gone goes on")
+	}
+}
+
+// TestWatchSeesAFlap: down and up again, told of in one notification.
+func TestWatchSeesAFlap(t *testing.T) {
+	w := &watch{port: &Port{}, events: make(chan Event, 8), last: linkState{up: true, changes: 2}}
+	w.port.NS = ownNS(t)
+	if !w.compare(context.Background(), linkState{up: true, changes: 4}) {
+		t.Fatal("the watch ended")
+	}
+	if len(w.events) != 1 {
+		t.Fatalf("%d events, want one", len(w.events))
+	}
+	if e := <-w.events; e.Kind != EventFlap {
+		t.Errorf("%+v, want a flap", e)
+	}
+}
+
+func ownNS(t *testing.T) *netns.NS {
+	t.Helper()
+	ns, err := netns.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ns.Close() })
+	return ns
+}
+
+// TestWatchPollsQueues: no notification comes with this change.
+func TestWatchPollsQueues(t *testing.T) {
+	root := tree(t, map[string]string{"class/net/lo/queues/rx-0/x": "", "class/net/lo/queues/tx-0/x": ""})
+	p := &Port{NS: ownNS(t), Name: "lo", roots: roots{sys: root, proc: "/proc"}}
+	ctx, cancel := context.WithCancel(context.Background())
+	ch, err := p.Watch(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		cancel()
+		for range ch {
+		}
+	}()
+	if err := os.Mkdir(filepath.Join(root, "class/net/lo/queues/rx-1"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case e := <-ch:
+		if e.Kind != EventQueues || e.Text != "queues rx 1 tx 1 -> rx 2 tx 1" {
+			t.Errorf("%+v", e)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("no event")
 	}
 }
 

@@ -117,23 +117,7 @@ func TestCleanTogether(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	seen := map[string]int{}
-	for range 2 {
-		wg.Go(func() {
-			removed, err := Clean()
-			if err != nil {
-				t.Error(err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			for _, n := range removed {
-				seen[n]++
-			}
-		})
-	}
-	wg.Wait()
+	seen := cleanTwice(t)
 	for n, times := range seen {
 		if times != 1 {
 			t.Errorf("%s was removed %d times", n, times)
@@ -156,26 +140,36 @@ func TestCleanTogether(t *testing.T) {
 	}
 }
 
+// cleanTwice cleans twice at once and counts what was removed.
+func cleanTwice(t *testing.T) map[string]int {
+	t.Helper()
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	seen := map[string]int{}
+	for range 2 {
+		wg.Go(func() {
+			removed, err := Clean()
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, n := range removed {
+				seen[n]++
+			}
+		})
+	}
+	wg.Wait()
+	return seen
+}
+
 // TestCleanHalfMade makes each kind of remnant that a killed process can leave.
 func TestCleanHalfMade(t *testing.T) {
 	needAdmin(t)
 	base := fmt.Sprintf("lr-half%d", os.Getpid())
-	make := map[string]func(name string) error{
-		"name without namespace": func(n string) error { return os.WriteFile(netns.Dir+"/"+n+"-a", nil, 0) },
-		"one namespace without its pair": func(n string) error {
-			l := &Lab{cfg: Config{Queues: 1, MTU: 1500, Keep: true}}
-			defer l.Close()
-			if err := l.build(); err != nil {
-				return err
-			}
-			for e := range l.ends[:Middle] { // as if a dead process had made it
-				dead := mark{maker{1 << 30, 1}, true}.String()
-				if err := l.ends[e].Do(func() error { return prepare(dead) }); err != nil {
-					return err
-				}
-			}
-			return l.ends[A].Pin(n + "-a")
-		},
+	kinds := map[string]func(name string) error{
+		"name without namespace":         func(n string) error { return os.WriteFile(netns.Dir+"/"+n+"-a", nil, 0) },
+		"one namespace without its pair": halfNamed,
 		"mount gone under the name": func(n string) error {
 			if err := netns.Create(n + "-b"); err != nil {
 				return err
@@ -184,7 +178,7 @@ func TestCleanHalfMade(t *testing.T) {
 		},
 	}
 	i := 0
-	for what, f := range make {
+	for what, f := range kinds {
 		name := fmt.Sprintf("%s-%d", base, i)
 		i++
 		if err := f(name); err != nil {
@@ -201,6 +195,20 @@ func TestCleanHalfMade(t *testing.T) {
 			t.Errorf("%s: left over: %v", what, left)
 		}
 	}
+}
+
+// halfNamed names end A of a lab whose maker, a dead process, got no further.
+func halfNamed(name string) error {
+	l := &Lab{cfg: Config{Queues: 1, MTU: 1500, Keep: true}}
+	defer l.Close()
+	if err := l.build(); err != nil {
+		return err
+	}
+	dead := mark{maker{1 << 30, 1}, true}.String()
+	if err := l.ends[A].Do(func() error { return prepare(dead) }); err != nil {
+		return err
+	}
+	return l.ends[A].Pin(name + "-a")
 }
 
 func TestForeignNamespaceIsLeftAlone(t *testing.T) {

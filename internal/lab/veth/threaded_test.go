@@ -53,16 +53,7 @@ func TestThreadedNAPI(t *testing.T) {
 	if err != nil || len(th) != 2 || th[0].NAPI >= th[1].NAPI {
 		t.Fatalf("threads: %v, %v; want this end's two, in order", th, err)
 	}
-	last := 0
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		t.Fatal(err)
-	}
-	for cpu := range 1024 {
-		if set.IsSet(cpu) {
-			last = cpu
-		}
-	}
+	last, set := lastCPU(t), unix.CPUSet{}
 	if err := l.PinNAPI(B, last); err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +68,21 @@ func TestThreadedNAPI(t *testing.T) {
 	if err := l.PinNAPI(A, 0); err == nil {
 		t.Error("pinning an end without threads said nothing")
 	}
+}
+
+// lastCPU is a processor that this process may use.
+func lastCPU(t *testing.T) (last int) {
+	t.Helper()
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	for cpu := range 1024 {
+		if set.IsSet(cpu) {
+			last = cpu
+		}
+	}
+	return last
 }
 
 func TestNAPIThreadsByName(t *testing.T) {
