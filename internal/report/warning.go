@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"strings"
+
+	"linerate/internal/budget"
 )
 
 // Code names one kind of warning.
@@ -120,4 +122,16 @@ func Warn(code Code, args ...any) Warning {
 		return Warning{Code: code, Text: strings.TrimSpace(fmt.Sprintln(args...))}
 	}
 	return Warning{Code: code, Text: fmt.Sprintf(d.Text, args...), Remedy: d.Remedy}
+}
+
+// Invalidating returns the warnings that make a run worthless, as Judge wants
+// them.
+func Invalidating(warnings []Warning) []budget.Reason {
+	var reasons []budget.Reason
+	for _, w := range warnings {
+		if d, known := DefinitionOf(w.Code); known && d.Invalidates {
+			reasons = append(reasons, budget.Reason{Code: string(w.Code), Text: w.Text})
+		}
+	}
+	return reasons
 }
