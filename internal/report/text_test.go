@@ -194,3 +194,14 @@ func TestProgress(t *testing.T) {
 		t.Errorf("nothing known: %q, want %q", got, want)
 	}
 }
+
+func TestTextOfNothingKnown(t *testing.T) {
+	got := text(t, unknown(), false)
+	if !strings.Contains(got, "  eth1 xsk -> (no receiver in hand)  run 0000\n") {
+		t.Errorf("head:\n%s", got)
+	}
+	contains(t, got, "sent unknown received unknown lost unknown", "offer offered unknown", "latency 0 stamps", "verdict invalid")
+	if strings.Contains(got, "\n  cpu") || strings.Contains(got, "\n  gap") || strings.Contains(got, "\n  rate") {
+		t.Errorf("a line that says nothing:\n%s", got)
+	}
+}
