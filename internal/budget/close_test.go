@@ -68,14 +68,16 @@ func TestCloseConsistentPath(t *testing.T) {
 	}
 }
 
-// The examples of the package documentation.
-func TestUnexplainedByExample(t *testing.T) {
-	tests := []struct {
-		name   string
-		change func(*testing.T, []Row) []Row
-		want   uint64
-		faults int
-	}{
+type example struct {
+	name   string
+	change func(*testing.T, []Row) []Row
+	want   uint64
+	faults int
+}
+
+// documented are the examples of the package documentation.
+func documented() []example {
+	return []example{
 		{"a frame lost on the wire", func(t *testing.T, rows []Row) []Row {
 			for i := find(t, rows, Wire, RowDeviceRx); i < len(rows); i++ {
 				if rows[i].Kind == Checkpoint {
@@ -109,7 +111,10 @@ func TestUnexplainedByExample(t *testing.T) {
 			return set(t, rows, Verify, RowReceived, 985-5)
 		}, 10, 1},
 	}
-	for _, tt := range tests {
+}
+
+func TestUnexplainedByExample(t *testing.T) {
+	for _, tt := range documented() {
 		r := Close(tt.change(t, veth()))
 		if r.Unexplained == nil || *r.Unexplained != tt.want || len(r.Faults) != tt.faults {
 			t.Errorf("%s: unexplained %v, want %d; faults %+v", tt.name, r.Unexplained, tt.want, r.Faults)

@@ -78,7 +78,17 @@ func (b *builder) spread(queues int) {
 // drawPath draws a consistent path in one direction.
 func drawPath(t *rapid.T, dir string) []Row {
 	b := &builder{t: t, dir: dir}
-	b.flow = rapid.SliceOfN(rapid.Uint64Range(0, 1e6), 1, 4).Draw(t, "offered")
+	b.send()
+	b.receive()
+	if b.flip("queue by queue") {
+		b.byQueue()
+	}
+	return b.rows
+}
+
+// send goes from the pacer to the receiving device's queues.
+func (b *builder) send() {
+	b.flow = rapid.SliceOfN(rapid.Uint64Range(0, 1e6), 1, 4).Draw(b.t, "offered")
 	b.checkpoint(BoundaryOffer, RowOffered)
 	b.lose(BoundaryOffer, RowUnsent, RowStallDebt)
 	b.gain(BoundaryOffer, RowEndFrames)
@@ -93,7 +103,11 @@ func drawPath(t *rapid.T, dir string) []Row {
 		b.add(TxKernel, Checkpoint, RowDeviceTx, b.flow, true)
 		b.rows[len(b.rows)-1].Counter = "device_tx of the port"
 	}
-	b.spread(rapid.IntRange(1, 4).Draw(t, "rx queues"))
+	b.spread(rapid.IntRange(1, 4).Draw(b.t, "rx queues"))
+}
+
+// receive goes on to the verifier.
+func (b *builder) receive() {
 	b.lose(Wire, RowRxCRC, RowRxMissed)
 	b.gain(Wire, RowDuplicate)
 	b.checkpoint(Wire, RowDeviceRx)
@@ -112,10 +126,6 @@ func drawPath(t *rapid.T, dir string) []Row {
 	}
 	b.lose(Verify, RowEndFrames, RowDuplicate, RowCorrupt, RowForeignUntagged, RowTooLate)
 	b.checkpoint(Verify, RowReceived)
-	if b.flip("queue by queue") {
-		b.byQueue()
-	}
-	return b.rows
 }
 
 // byQueue lists the boundaries that have nothing but rows of queues queue by

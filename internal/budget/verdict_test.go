@@ -13,21 +13,26 @@ func clean() Frames {
 		Received: Count(1000), Lost: Count(0), Duplicate: Count(0), Corrupt: Count(0), Unexplained: Count(0)}
 }
 
-func TestJudge(t *testing.T) {
-	off := func(r float64) *float64 { return &r }
-	limit := func(s string) MaxLoss {
-		m, err := ParseMaxLoss(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
+type judgeCase struct {
+	name   string
+	change func(*Judgement)
+	want   Verdict
+	codes  string
+}
+
+func off(r float64) *float64 { return &r }
+
+// limit reads a limit that is known to be good.
+func limit(s string) MaxLoss {
+	m, err := ParseMaxLoss(s)
+	if err != nil {
+		panic(err)
 	}
-	tests := []struct {
-		name   string
-		change func(*Judgement)
-		want   Verdict
-		codes  string
-	}{
+	return m
+}
+
+func judgeCases() []judgeCase {
+	return []judgeCase{
 		{"clean", func(*Judgement) {}, Pass, ""},
 		{"one lost", func(j *Judgement) { j.Frames.Lost = Count(1) }, Fail, "lost"},
 		{"lost within frames", func(j *Judgement) { j.Frames.Lost, j.MaxLoss = Count(5), limit("5") }, Pass, ""},
@@ -56,7 +61,10 @@ func TestJudge(t *testing.T) {
 			j.OneEnd, j.Frames.Unexplained, j.Known = true, nil, 2
 		}, Fail, "unexplained"},
 	}
-	for _, tt := range tests {
+}
+
+func TestJudge(t *testing.T) {
+	for _, tt := range judgeCases() {
 		j := Judgement{Frames: clean()}
 		tt.change(&j)
 		got, reasons := Judge(j)
