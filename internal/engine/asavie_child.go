@@ -157,6 +157,9 @@ func (c *child) ready() childReport {
 // serve carries out one trial an order until the parent is gone.
 func (c *child) serve(ctx context.Context, orders <-chan childOrder) error {
 	for o := range orders {
+		if o.Offer == nil && o.Watch == nil {
+			continue // a stop that came after the trial's end
+		}
 		done := make(chan error, 1)
 		c.stop.Store(false)
 		go func() { done <- c.trial(o) }()

@@ -15,7 +15,7 @@ import (
 
 // pollEvery bounds how long an idle receiver sleeps before it looks whether
 // the trial is over.
-const pollEvery = 20 * time.Millisecond
+const pollEvery = 50 * time.Millisecond
 
 // headroom is what the kernel keeps before a received frame, bytes
 // (XDP_PACKET_HEADROOM, include/uapi/linux/bpf.h at v6.18).

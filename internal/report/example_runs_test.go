@@ -19,12 +19,12 @@ func one(b budget.Boundary, k budget.Kind, row string, queue *int, n uint64, sou
 
 // counts is what happens on the veth path; the rest follows.
 type counts struct {
-	offered, unsent, ends      uint64
-	refused                    uint64
-	wire                       uint64 // lost between the devices, uncounted
-	purged                     uint64 // lost in the receiver's driver, uncounted
-	ringFull                   uint64
-	reorderedBetween, untagged uint64
+	offered, unsent, ends uint64
+	refused               uint64
+	wire                  uint64 // lost between the devices, uncounted
+	purged                uint64 // lost in the receiver's driver, uncounted
+	ringFull              uint64
+	untagged              uint64
 }
 
 func txRows(c counts) []budget.Row {

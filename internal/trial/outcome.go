@@ -187,11 +187,10 @@ func (r *running) rates() {
 
 func (r *running) txRate(span int64) {
 	o := r.out
-	var written, bytes uint64
+	var written uint64
 	var stalled int64
 	for _, q := range o.Tx.Queues {
 		written += q.Submitted - q.EndFrames
-		bytes += q.Bytes
 		o.Rate.StallCount += q.Stalls.Count
 		stalled += int64(q.Stalls.Sum)
 		o.Rate.LongestStall = max(o.Rate.LongestStall, int64(q.Stalls.Longest))
@@ -206,8 +205,10 @@ func (r *running) txRate(span int64) {
 		return
 	}
 	o.Rate.TxMeanFrame = r.spec.Stream.Sizes.Mean()
-	pps := float64(written-1) * 1e9 / float64(span)
-	o.Rate.TxPPS = &pps
+	if sent := o.Frames.Sent; sent != nil && *sent > 1 {
+		pps := float64(*sent-1) * 1e9 / float64(span)
+		o.Rate.TxPPS = &pps
+	}
 	if o.Rate.OfferedPPS == nil {
 		return
 	}

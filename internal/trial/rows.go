@@ -147,19 +147,22 @@ func (r *running) wireRows(b *builder) {
 func (r *running) programRows(b *builder) {
 	now, before := r.last.program, r.base.program
 	seen := sinceQueues(now.Seen, before.Seen)
-	for _, q := range slices.Sorted(maps.Keys(seen)) {
-		b.add(budget.RxDriver, budget.Checkpoint, budget.RowXDPSeen, budget.Queue(q), seen[q], "bpf", "seen", "")
-	}
-	for _, q := range slices.Sorted(maps.Keys(seen)) {
-		n, why := passed(now.Passed[q], before.Passed[q])
-		b.queue(budget.RxXDP, budget.Loss, budget.RowPassedToStack, q, n, "bpf", "passed", why)
-	}
 	row, per, counter := budget.RowRedirected, sinceQueues(now.Redirected, before.Redirected), "redirected"
 	if r.spec.Action == Drop {
 		row, per, counter = budget.RowAccounted, sinceQueues(now.Accounted, before.Accounted), "accounted"
 	}
 	for _, q := range slices.Sorted(maps.Keys(seen)) {
-		b.add(budget.RxXDP, budget.Checkpoint, row, budget.Queue(q), per[q], "bpf", counter, "")
+		id := q
+		if q == bpf.OtherQueues {
+			if n := seen[q]; n != nil && *n == 0 {
+				continue
+			}
+			id = r.spec.Steer.Queues // queues that came up during the trial
+		}
+		n, why := passed(now.Passed[q], before.Passed[q])
+		b.add(budget.RxDriver, budget.Checkpoint, budget.RowXDPSeen, budget.Queue(id), seen[q], "bpf", "seen", "")
+		b.queue(budget.RxXDP, budget.Loss, budget.RowPassedToStack, id, n, "bpf", "passed", why)
+		b.add(budget.RxXDP, budget.Checkpoint, row, budget.Queue(id), per[q], "bpf", counter, "")
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 const (
 	carrierWait = 30 * time.Second      // ixgbe re-links for about 10 s after an attach
 	leadIn      = 20 * time.Millisecond // from the baselines to the first frame
-	endPoll     = 20 * time.Millisecond
+	endPoll     = 50 * time.Millisecond
 	quiet       = 50 * time.Millisecond // longer than the gap between two END frames
 )
 
@@ -167,6 +167,7 @@ func (r *running) measure(ctx context.Context) error {
 	r.startNs = xsk.NowNs() + int64(leadIn)
 
 	r.first = r.meters()
+	r.first.AtNs = r.startNs
 	r.tick = r.first
 	rxDone := r.receive(recvCtx)
 	txDone := r.send(sendCtx)

@@ -1,0 +1,123 @@
+package trial
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"linerate/internal/budget"
+	"linerate/internal/engine"
+)
+
+func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+// The ends run apart: the sink learns from the END frames how many were sent.
+func TestEndsApart(t *testing.T) {
+	eachEngine(t, func(t *testing.T, eng engine.Name, a, b string) {
+		blast, sink := spec(t, eng, a, b), spec(t, eng, a, b)
+		blast.Rx, sink.Tx = nil, nil
+		sink.AnyRun, sink.Count, sink.Duration, sink.Steer.Run = true, 0, 20*time.Second, 0
+		got := make(chan *Outcome)
+		go func() {
+			o, err := Run(context.Background(), sink, nil)
+			if err != nil {
+				t.Errorf("sink: %v", err)
+			}
+			got <- o
+		}()
+		waitForProgram(t, sink.Rx)
+		sent := run(t, blast)
+		received := <-got
+		if received == nil {
+			t.FailNow()
+		}
+		expect(t, sent, map[string]uint64{"sent": 2000})
+		expect(t, received, map[string]uint64{"sent": 2000, "received": 2000, "lost": 0})
+		for name, o := range map[string]*Outcome{"blast": sent, "sink": received} {
+			if o.Frames.Unexplained != nil {
+				t.Errorf("%s with one end in hand: unexplained %d, want null", name, *o.Frames.Unexplained)
+			}
+			if o.Verdict != budget.Pass {
+				t.Errorf("%s: verdict %s: %v\n%s", name, o.Verdict, o.Reasons, rowsText(o))
+			}
+		}
+		if sent.Frames.Received != nil || sent.Frames.Lost != nil {
+			t.Error("blast claims to know what was received")
+		}
+	})
+}
+
+// waitForProgram waits until the sink's program is on its interface.
+func waitForProgram(t *testing.T, e *End) {
+	t.Helper()
+	for range 500 {
+		id, _, _, err := e.Port.XDP()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id != 0 {
+			time.Sleep(100 * time.Millisecond) // its baselines
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the sink does not attach")
+}
+
+// A sink whose sender never says END knows only what it is missing for sure.
+func TestTailUnknown(t *testing.T) {
+	eachEngine(t, func(t *testing.T, eng engine.Name, a, b string) {
+		s := spec(t, eng, a, b)
+		s.Tx, s.AnyRun, s.Steer.Run, s.Count, s.Duration = nil, true, 0, 0, 300*time.Millisecond
+		o := run(t, s)
+		if o.Verdict != budget.Invalid || len(o.Reasons) == 0 || o.Reasons[0].Code != "tail_unknown" {
+			t.Errorf("verdict %s %v, want invalid for an unknown tail", o.Verdict, o.Reasons)
+		}
+		if o.Frames.Sent != nil || o.Frames.Lost != nil {
+			t.Errorf("sent %v lost %v, want both unknown", o.Frames.Sent, o.Frames.Lost)
+		}
+	})
+}
+
+// A trial that is interrupted drains and accounts for what it sent.
+func TestInterruptedTrialCloses(t *testing.T) {
+	eachEngine(t, func(t *testing.T, eng engine.Name, a, b string) {
+		s := spec(t, eng, a, b)
+		s.Count, s.Duration = 0, 30*time.Second
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		o, err := Run(ctx, s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !o.Interrupted {
+			t.Error("the outcome does not say that it was interrupted")
+		}
+		sent := value(t, "sent", o.Frames.Sent)
+		if sent == 0 {
+			t.Error("nothing was sent before the interrupt")
+		}
+		expect(t, o, map[string]uint64{"received": sent, "lost": 0, "unexplained": 0})
+	})
+}
+
+func TestActions(t *testing.T) {
+	eachEngine(t, func(t *testing.T, eng engine.Name, a, b string) {
+		for _, action := range []Action{Count, Drop} {
+			s := spec(t, eng, a, b)
+			s.Action = action
+			s.Steer.Stamp = false
+			o := run(t, s)
+			if o.Frames.Unexplained == nil || *o.Frames.Unexplained != 0 {
+				t.Errorf("%s: unexplained %v\n%s", action, o.Frames.Unexplained, rowsText(o))
+			}
+			if o.Frames.Received != nil {
+				t.Errorf("%s verifies nothing, yet says received %d", action, *o.Frames.Received)
+			}
+			if o.Verdict != budget.Pass {
+				t.Errorf("%s: verdict %s %v", action, o.Verdict, o.Reasons)
+			}
+		}
+	})
+}
