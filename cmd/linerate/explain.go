@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"linerate/bpf"
+	"linerate/internal/frame"
+	"linerate/internal/nic"
+	"linerate/internal/trial"
+	"linerate/internal/wire"
+	"linerate/xsk"
+)
+
+// isUsage tells whether an error is about the command line, which no other
+// host would accept either.
+func isUsage(err error) bool {
+	var spec *trial.SpecError
+	if errors.As(err, &spec) {
+		return !spec.Here
+	}
+	return errors.As(err, new(*usageError)) ||
+		errors.As(err, new(*wire.AboveLineRateError)) || errors.As(err, new(*wire.ParseError)) || errors.As(err, new(*wire.RangeError)) ||
+		errors.As(err, new(*frame.LeastError)) || errors.As(err, new(*frame.LimitError)) || errors.As(err, new(*frame.FieldError))
+}
+
+// explain adds what to type next to errors of packages that cannot know the
+// command line.
+func explain(err error, ends ...*endpoint) error {
+	var foreign *bpf.ForeignProgramError
+	var socket *xsk.Error
+	var above *wire.AboveLineRateError
+	var least *frame.LeastError
+	switch {
+	case errors.As(err, &foreign):
+		return fmt.Errorf("%w\n  try: another interface, or take the program off first if it is yours (ip link set dev IFACE xdp off)", err)
+	case errors.As(err, &socket) && errors.Is(socket.Errno, unix.EBUSY):
+		return fmt.Errorf("%w%s\n  try: end that process, or name another queue with --queues", err, holder(socket, ends))
+	case errors.As(err, &least):
+		return fmt.Errorf("%w\n  try: --frame %d", err, least.Least)
+	case errors.As(err, &above):
+		return fmt.Errorf("%w\n  try: --rate max, or a lower rate", err)
+	}
+	return err
+}
+
+// holder names the process that has the queue, if it can be found out.
+func holder(e *xsk.Error, ends []*endpoint) string {
+	for _, ep := range ends {
+		if ep == nil || ep.port.Index != e.IfIndex {
+			continue
+		}
+		if who, guess := nic.QueueHolder(ep.port, e.Queue); who != "" {
+			if guess {
+				return ": perhaps held by " + who
+			}
+			return ": held by " + who
+		}
+	}
+	return ""
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+
+	"linerate/internal/budget"
+	"linerate/internal/report"
+	"linerate/internal/trial"
+)
+
+// outputFlags say where results go.
+type outputFlags struct {
+	json, ndjson, progress bool
+	file                   string
+}
+
+func (f *outputFlags) register(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.json, "json", false, "print one JSON document on stdout and nothing else there")
+	fs.BoolVar(&f.ndjson, "ndjson", false, "print one JSON line an interval; the last line is the document")
+	fs.StringVarP(&f.file, "output", "o", "", "write the JSON document to a file, besides the text")
+	fs.BoolVar(&f.progress, "progress", false, "show progress even when stderr is no terminal")
+}
+
+// output writes one run as the flags say.
+type output struct {
+	flags          outputFlags
+	stdout, stderr io.Writer
+	live           bool // a progress line is on the screen
+	err            error
+}
+
+func newOutput(f outputFlags, stdout, stderr io.Writer) (*output, error) {
+	if f.json && f.ndjson {
+		return nil, &usageError{"--json and --ndjson exclude each other", "one of them"}
+	}
+	return &output{flags: f, stdout: stdout, stderr: stderr}, nil
+}
+
+// say prints a line for a person: to stdout, or to stderr when stdout is for a
+// program.
+func (o *output) say(format string, args ...any) {
+	w := o.stdout
+	if o.flags.json || o.flags.ndjson {
+		w = o.stderr
+	}
+	fmt.Fprintf(w, format+"\n", args...)
+}
+
+// observe is the trial's observer: an interval line, or a progress line.
+func (o *output) observe(runID string) trial.Observer {
+	show := o.flags.progress || isTerminal(o.stderr)
+	if !show && !o.flags.ndjson {
+		return nil
+	}
+	return func(p trial.Progress) {
+		if o.flags.ndjson {
+			if err := report.WriteInterval(o.stdout, intervalDocument(runID, p)); err != nil && o.err == nil {
+				o.err = err
+			}
+		}
+		if show {
+			o.live = isTerminal(o.stderr)
+			end := "\n"
+			if o.live {
+				end = "\r"
+			}
+			fmt.Fprint(o.stderr, report.Progress(intervalDocument(runID, p)), end)
+		}
+	}
+}
+
+// finish writes the result and turns the verdict into an exit code.
+func (o *output) finish(run report.Run, interrupted bool) error {
+	if o.live {
+		fmt.Fprint(o.stderr, "\r\x1b[K")
+	}
+	if o.flags.file != "" {
+		if err := writeFile(o.flags.file, run); err != nil {
+			return err
+		}
+	}
+	var err error
+	switch {
+	case o.flags.json:
+		err = report.WriteJSON(o.stdout, run)
+	case o.flags.ndjson:
+		err = report.WriteRunLine(o.stdout, run)
+	default:
+		err = report.WriteText(o.stdout, run, isTerminal(o.stdout) && os.Getenv("NO_COLOR") == "")
+	}
+	if err = firstError(err, o.err); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	switch {
+	case interrupted:
+		return &verdictError{exitInterrupted}
+	case run.Verdict != budget.Pass:
+		return &verdictError{exitFailed}
+	}
+	return nil
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFile writes the document beside its place and moves it there, so that
+// no reader sees half of it.
+func writeFile(path string, run report.Run) error {
+	f, err := os.CreateTemp(dirOf(path), ".linerate-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(f.Name())
+	err = report.WriteJSON(f, run)
+	if err == nil {
+		err = f.Chmod(0o644)
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// isTerminal tells whether w is a terminal a person looks at.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}

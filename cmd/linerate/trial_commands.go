@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/pflag"
+
+	"linerate/internal/trial"
+)
+
+const runExample = `One trial with both ends in hand: send, receive, verify, account.
+  linerate run --tx eth1 --rx eth2 --frame 64 --rate 1Mpps -t 10s
+  linerate run --tx lr-x-a/lr0 --rx lr-x-b/lr0 --frame imix --rate 50% --json
+`
+
+func runRun(ctx context.Context, stdout, stderr io.Writer, args []string) error {
+	var f trialFlags
+	var tx, rx string
+	fs := newFlags(stdout, "run --tx EP --rx EP", runExample)
+	fs.StringVar(&tx, "tx", "", "sending interface, [NETNS/]IFACE")
+	fs.StringVar(&rx, "rx", "", "receiving interface, [NETNS/]IFACE")
+	f.register(fs, sides{tx: true, rx: true})
+	if err := parse(fs, args); err != nil {
+		return err
+	}
+	if err := noMore(fs); err != nil {
+		return err
+	}
+	if tx == "" || rx == "" {
+		return &usageError{"run needs --tx and --rx", "linerate run --tx eth1 --rx eth2"}
+	}
+	if tx == rx {
+		return &usageError{fmt.Sprintf("--tx and --rx are both %s", tx), "two interfaces that a cable or a veth pair joins"}
+	}
+	out, err := newOutput(f.out, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	return measure(ctx, fs, &f, out, tx, rx)
+}
+
+const blastExample = `Send only; the other end is not in hand, so half the budget is not known.
+  linerate blast eth1 --frame 64 --rate 1Mpps -t 10s --dst-mac 02:00:00:00:00:02
+`
+
+func runBlast(ctx context.Context, stdout, stderr io.Writer, args []string) error {
+	var f trialFlags
+	fs := newFlags(stdout, "blast EP", blastExample)
+	f.register(fs, sides{tx: true})
+	ep, out, err := oneEnd(fs, &f, args, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	return measure(ctx, fs, &f, out, ep, "")
+}
+
+const sinkExample = `Receive what blast sends: verify it, count it, or drop it in XDP.
+  linerate sink eth2 -t 30s
+  linerate sink eth2 --action drop --steer all --json
+`
+
+func runSink(ctx context.Context, stdout, stderr io.Writer, args []string) error {
+	var f trialFlags
+	fs := newFlags(stdout, "sink EP", sinkExample)
+	f.register(fs, sides{rx: true})
+	ep, out, err := oneEnd(fs, &f, args, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	return measure(ctx, fs, &f, out, "", ep)
+}
+
+// oneEnd parses a command that names one interface.
+func oneEnd(fs *pflag.FlagSet, f *trialFlags, args []string, stdout, stderr io.Writer) (string, *output, error) {
+	if err := parse(fs, args); err != nil {
+		return "", nil, err
+	}
+	if fs.NArg() != 1 {
+		return "", nil, &usageError{fmt.Sprintf("%s needs one interface, got %d", fs.Name(), fs.NArg()), "linerate " + fs.Name() + " eth1"}
+	}
+	out, err := newOutput(f.out, stdout, stderr)
+	return fs.Arg(0), out, err
+}
+
+func noMore(fs *pflag.FlagSet) error {
+	if fs.NArg() > 0 {
+		return &usageError{fmt.Sprintf("%s takes no argument %q", fs.Name(), fs.Arg(0)), "linerate help " + fs.Name()}
+	}
+	return nil
+}
+
+// measure opens the named ends, runs one trial and writes its result.
+func measure(ctx context.Context, fs *pflag.FlagSet, f *trialFlags, out *output, txName, rxName string) error {
+	tx, err := openGuarded(txName, f.ownLink)
+	if err != nil {
+		return err
+	}
+	defer tx.close()
+	rx, err := openGuarded(rxName, f.ownLink)
+	if err != nil {
+		return err
+	}
+	defer rx.close()
+	spec, err := f.spec(fs, tx, rx)
+	if err != nil {
+		return explain(err, tx, rx)
+	}
+	runID := newRunID(spec)
+	result, err := trial.Run(ctx, spec, out.observe(runID))
+	if result == nil {
+		return explain(err, tx, rx)
+	}
+	doc := runDocument(runID, result)
+	werr := out.finish(doc, result.Interrupted)
+	var v *verdictError
+	if err != nil && (werr == nil || errors.As(werr, &v)) && !result.Interrupted {
+		fmt.Fprintln(out.stderr, "linerate:", explain(err, tx, rx))
+	}
+	return werr
+}
+
+// openGuarded opens an endpoint that the host can spare; no name, no endpoint.
+func openGuarded(name string, own bool) (*endpoint, error) {
+	if name == "" {
+		return nil, nil
+	}
+	e, err := openEndpoint(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.guard(own); err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
+}
