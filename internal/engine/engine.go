@@ -130,11 +130,14 @@ type TxQueue struct {
 	Thrown     uint64 // of Unsent: permits the pacer threw away as debt
 	Unwritten  uint64 // of Unsent: granted, but the ring took fewer
 	Held       uint64 // still in the TX ring at the end
-	Space      frame.Space
-	BiasNs     uint64 // mean time from stamp to kick
-	NetDown    uint64 // kicks answered ENETDOWN
-	OwnQueue   uint64 // batches stamped while the TX ring was over a quarter full
-	Batches    uint64
+	// Excused is when the worker was off its CPU or catching up: there the
+	// pacing rule does not hold.
+	Excused  []meter.Span
+	Space    frame.Space
+	BiasNs   uint64 // mean time from stamp to kick
+	NetDown  uint64 // kicks answered ENETDOWN
+	OwnQueue uint64 // batches stamped while the TX ring was over a quarter full
+	Batches  uint64
 }
 
 // TxResult is one trial of a sender.
@@ -189,7 +192,8 @@ type RxResult struct {
 	Streams      []frame.StreamTotals
 	Adopted      frame.Run      // the run taken with Watch.AnyRun
 	Gaps         *meter.Summary // ns between frames of one queue, at its XDP program
-	Overfull     uint64         // windows of 100 us over the pacing rule
+	Overfull     []meter.Span   // windows of 100 us over the pacing rule, the first of them,
+	OverfullMore uint64         // and how many more
 	Latency      *meter.Summary // ns from the sender's stamp to XDP
 	NoStamp      uint64
 	ClockTrouble uint64 // frames received before they were sent

@@ -46,7 +46,9 @@ func (w *watched) result(loops []*rxLoop) *RxResult {
 		if l.gaps == nil {
 			continue
 		}
-		r.Overfull += l.gaps.Over()
+		kept, dropped := l.gaps.Windows()
+		r.Overfull = append(r.Overfull, kept...)
+		r.OverfullMore += dropped
 		// Histograms of one configuration merge; these all have the same.
 		if gaps.Merge(l.gaps.Gaps()) != nil || latency.Merge(l.latency) != nil {
 			continue

@@ -22,6 +22,8 @@ const (
 	// loss cannot take them all.
 	endMarks = 10
 	endGap   = 10 * time.Millisecond
+	// keptExcuses bounds the stalls that are remembered one by one.
+	keptExcuses = 4096
 )
 
 // txPath is how one queue's frames reach the kernel. It is called once a
@@ -52,6 +54,9 @@ type txLoop struct {
 	biasSum  uint64
 	kicks    uint64
 	pacer    *pace.Pacer
+	stalls   uint64 // of the pacer, at the last turn
+	catchUps uint64
+	turnNs   int64 // last turn of the loop
 	wait     *pace.Waiter
 }
 
@@ -115,6 +120,7 @@ func (l *txLoop) offer(stop *atomic.Bool, fw *frame.Writer, deadline int64, f Fa
 		}
 		l.reap(now)
 		n, next := l.pacer.Due(now, min(l.batch, l.path.room()))
+		l.excuse(now)
 		if n == 0 {
 			if err := l.idle(now, min(next, deadline)); err != nil {
 				return err
@@ -131,6 +137,16 @@ func (l *txLoop) offer(stop *atomic.Bool, fw *frame.Writer, deadline int64, f Fa
 		l.publish()
 	}
 	return nil
+}
+
+// excuse notes the time from the last turn of a worker that was off its CPU to
+// the end of its catching up.
+func (l *txLoop) excuse(now int64) {
+	stalls, catchUps := l.pacer.Stalls().Count, l.pacer.CatchUps()
+	if (stalls != l.stalls || catchUps != l.catchUps) && len(l.q.Excused) < keptExcuses {
+		l.q.Excused = append(l.q.Excused, meter.Span{FromNs: l.turnNs, ToNs: max(now, l.pacer.CatchUpUntil()) + meter.WindowNs})
+	}
+	l.stalls, l.catchUps, l.turnNs = stalls, catchUps, now
 }
 
 // idle is a turn with nothing to send: the ring is full, or no permit is due.

@@ -1,5 +1,7 @@
 package meter
 
+import "slices"
+
 // WindowNs is the window in which pacing is judged, nanoseconds.
 const WindowNs = 100_000
 
@@ -102,16 +104,18 @@ func (g *Gaps) Backward() uint64 { return g.backward }
 // Gaps is the distribution of the times between frames.
 func (g *Gaps) Gaps() *Histogram { return g.gaps }
 
+// Windows are the overfull windows, in order, and the number of those past the
+// first 4096 that were not kept.
+func (g *Gaps) Windows() (kept []Span, dropped uint64) { return g.over, g.dropped }
+
 // Over counts the frames that ended a window over the limit, outside the spans
 // in which catching up is allowed. Windows past the first 4096 count always.
-func (g *Gaps) Over(allowed ...Span) uint64 {
-	n := g.dropped
-	for _, w := range g.over {
-		excused := false
-		for _, a := range allowed {
-			excused = excused || w.overlaps(a)
-		}
-		if !excused {
+func (g *Gaps) Over(allowed ...Span) uint64 { return g.dropped + Unexcused(g.over, allowed) }
+
+// Unexcused counts the windows that share no moment with an allowed span.
+func Unexcused(windows, allowed []Span) (n uint64) {
+	for _, w := range windows {
+		if !slices.ContainsFunc(allowed, w.overlaps) {
 			n++
 		}
 	}

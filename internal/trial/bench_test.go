@@ -233,7 +233,7 @@ func BenchmarkPacing(b *testing.B) {
 				b.ReportMetric(float64(o.Rx.Gaps.P99)/1e3, "p99gap-us")
 				b.ReportMetric(float64(o.Rx.Gaps.Max)/1e3, "maxgap-us")
 				b.ReportMetric(float64(o.Rate.LongestStall)/1e3, "longest-stall-us")
-				b.ReportMetric(float64(o.Rx.Overfull), "overfull-windows")
+				b.ReportMetric(float64(o.Rate.Overfull), "overfull-windows")
 				b.ReportMetric(0, "ns/op")
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"linerate/bpf"
 	"linerate/internal/budget"
 	"linerate/internal/engine"
+	"linerate/internal/meter"
 )
 
 // Remark is something the reader of an outcome must know, by its code in the
@@ -59,6 +60,7 @@ type Rate struct {
 	StallCount   uint64
 	StallNs      int64
 	LongestStall int64
+	Overfull     uint64 // windows of 100 us over the pacing rule, outside stalls and catching up
 }
 
 func (o *Outcome) warn(code string, args ...any) {
@@ -189,13 +191,16 @@ func (r *running) txRate(span int64) {
 	o := r.out
 	var written uint64
 	var stalled int64
+	var excused []meter.Span
 	for _, q := range o.Tx.Queues {
 		written += q.Submitted - q.EndFrames
 		o.Rate.StallCount += q.Stalls.Count
+		excused = append(excused, q.Excused...)
 		stalled += int64(q.Stalls.Sum)
 		o.Rate.LongestStall = max(o.Rate.LongestStall, int64(q.Stalls.Longest))
 	}
 	o.Rate.StallNs = stalled
+	o.Rate.Overfull = o.Rx.OverfullMore + meter.Unexcused(o.Rx.Overfull, excused)
 	asked, err := r.spec.PPS()
 	if err == nil && asked > 0 {
 		p := float64(asked)
@@ -286,6 +291,9 @@ func (r *running) remarks() {
 	}
 	if o.Rate.StallCount > 0 {
 		o.warn("stalls", o.Rate.StallCount, time.Duration(o.Rate.StallNs).Round(time.Microsecond), time.Duration(o.Rate.LongestStall).Round(time.Microsecond))
+	}
+	if o.Rate.Overfull > 0 {
+		o.warn("burst", o.Rate.Overfull)
 	}
 	for _, f := range o.Closed.Faults {
 		o.warn("counter_fault", f.Counter, f.Frames)
