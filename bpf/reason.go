@@ -23,6 +23,7 @@ const (
 	ReasonShortPayload Reason = "short_payload"  // UDP payload too short for any tag
 	ReasonNoTag        Reason = "no_tag"         // no magic where a tag would be
 	ReasonOtherRun     Reason = "other_run"      // our tag, another run
+	ReasonNotMatched   Reason = "not_matched"    // our tag, but other frames were asked for
 	ReasonNoQueue      Reason = "no_queue"       // ours, on a receive queue beyond Queues
 	ReasonNoSocket     Reason = "no_socket"      // ours, no socket set for its queue
 )
@@ -45,6 +46,7 @@ var reasons = [...]Reason{
 	steerReasonREASON_SHORT_PAYLOAD:  ReasonShortPayload,
 	steerReasonREASON_NO_TAG:         ReasonNoTag,
 	steerReasonREASON_OTHER_RUN:      ReasonOtherRun,
+	steerReasonREASON_NOT_MATCHED:    ReasonNotMatched,
 	steerReasonREASON_NO_QUEUE:       ReasonNoQueue,
 	steerReasonREASON_NO_SOCKET:      ReasonNoSocket,
 }

@@ -39,7 +39,7 @@ const (
 
 type sinkSinkCounters struct {
 	_         structs.HostLayout
-	Frames    [18]uint64
+	Frames    [19]uint64
 	Bytes     uint64
 	Sizes     [8]uint64
 	Protocols [8]uint64

@@ -25,7 +25,7 @@ const (
 
 type steerQueueCounters struct {
 	_      structs.HostLayout
-	Frames [18]uint64
+	Frames [19]uint64
 }
 
 type steerReason uint32
@@ -47,9 +47,10 @@ const (
 	steerReasonREASON_SHORT_PAYLOAD  steerReason = 13
 	steerReasonREASON_NO_TAG         steerReason = 14
 	steerReasonREASON_OTHER_RUN      steerReason = 15
-	steerReasonREASON_NO_QUEUE       steerReason = 16
-	steerReasonREASON_NO_SOCKET      steerReason = 17
-	steerReasonREASON_COUNT          steerReason = 18
+	steerReasonREASON_NOT_MATCHED    steerReason = 16
+	steerReasonREASON_NO_QUEUE       steerReason = 17
+	steerReasonREASON_NO_SOCKET      steerReason = 18
+	steerReasonREASON_COUNT          steerReason = 19
 )
 
 // Names of all BPF objects in the ELF.

@@ -239,3 +239,31 @@ func TestSteerTruncated(t *testing.T) {
 		}
 	}
 }
+
+// A frame with our tag that is not among those asked for is passed under a
+// reason of its own, and seen once.
+func TestTaggedButNotMatched(t *testing.T) {
+	requireCaps(t)
+	frame := frameCases(t)[0].frame
+	for name, cfg := range map[string]SteerConfig{
+		"port": {Match: MatchPorts, Ports: []uint16{1}},
+		"vlan": {Match: MatchVLANs, VLANs: []uint16{77}},
+		"mac":  {Match: MatchMACs, MACs: [][6]byte{{2, 9, 9, 9, 9, 9}}},
+	} {
+		s := newSteer(t, cfg)
+		if _, err := s.Program().Run(&ebpf.RunOptions{Data: frame}); err != nil {
+			t.Fatal(err)
+		}
+		all, err := s.Counters()
+		must(t, err)
+		for reason, n := range all[0].Frames {
+			want := uint64(0)
+			if reason == ReasonSeen || reason == ReasonNotMatched {
+				want = 1
+			}
+			if n != want {
+				t.Errorf("%s: %s is %d, want %d", name, reason, n, want)
+			}
+		}
+	}
+}

@@ -117,7 +117,8 @@ static __always_inline int sink_frame(struct xdp_md *ctx)
 	c->frames[REASON_SEEN]++;
 	reason = parse(ctx, &f);
 	if (!ours(ctx, &f, reason)) {
-		c->frames[reason]++;
+		/* 0 is a good tag, where other frames were asked for. */
+		c->frames[reason ? reason : REASON_NOT_MATCHED]++;
 		return XDP_PASS;
 	}
 	if (lose(&c->frames[REASON_SEEN]))

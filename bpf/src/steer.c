@@ -66,7 +66,8 @@ static __always_inline int steer_frame(struct xdp_md *ctx)
 	if (!(match_flags & MATCH_ALL) || stamp)
 		reason = parse(ctx, &f);
 	if (!ours(ctx, &f, reason)) {
-		c->frames[reason]++;
+		/* 0 is a good tag, where other frames were asked for. */
+		c->frames[reason ? reason : REASON_NOT_MATCHED]++;
 		return XDP_PASS;
 	}
 	if (lose(&c->frames[REASON_SEEN]))

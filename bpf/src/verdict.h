@@ -26,6 +26,7 @@ enum reason {
 	REASON_SHORT_PAYLOAD,  /* UDP payload too short for any tag */
 	REASON_NO_TAG,         /* no magic where a tag would be */
 	REASON_OTHER_RUN,      /* our tag, another run */
+	REASON_NOT_MATCHED,    /* our tag, but not what was asked for */
 	REASON_NO_QUEUE,       /* a receive queue we were not told of */
 	REASON_NO_SOCKET,      /* no AF_XDP socket on its queue */
 	REASON_COUNT,
