@@ -217,18 +217,24 @@ func (r *running) txRate(span int64) {
 	if o.Rate.OfferedPPS == nil {
 		return
 	}
-	// A worker that was off its CPU had no chance to send: that time is left
-	// out, and what was due in it is unsent in the budget.
-	thrown := uint64(0)
-	for _, q := range o.Tx.Queues {
-		thrown += q.Thrown
+	o.Rate.PacingError = pacingError(o.Tx.Queues, written, span, *o.Rate.OfferedPPS)
+}
+
+// pacingError is how far the offered rate is off what was asked, relative. A
+// worker that is off its CPU cannot send: what was thrown away as debt then is
+// left out, up to what was due while it was away. What a slow path kept from
+// being sent is not.
+func pacingError(queues []engine.TxQueue, written uint64, span int64, asked float64) *float64 {
+	due := asked * float64(span) / 1e9
+	for _, q := range queues {
+		away := asked / float64(len(queues)) * q.Stalls.Sum.Seconds()
+		due -= min(float64(q.Thrown), away)
 	}
-	adjusted := float64(span) - float64(thrown)*1e9/(*o.Rate.OfferedPPS)
-	if o.Rate.StallCount == 0 || adjusted <= 0 {
-		adjusted = float64(span)
+	if due <= 0 {
+		return nil
 	}
-	e := float64(written-1)*1e9/adjusted/(*o.Rate.OfferedPPS) - 1
-	o.Rate.PacingError = &e
+	e := float64(written-1)/due - 1
+	return &e
 }
 
 // invalid lists what makes the measurement worthless.
