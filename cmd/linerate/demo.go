@@ -40,7 +40,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, args []string) (err 
 	}
 	lab, err := veth.Up(veth.Config{Queues: demoQueues(&f)})
 	if err != nil {
-		return fmt.Errorf("build the demo lab: %w", err)
+		return explain(fmt.Errorf("build the demo lab: %w", err))
 	}
 	defer func() { err = firstError(err, lab.Down()) }()
 	if *threaded {

@@ -50,6 +50,9 @@ func (e *endpoint) close() {
 // guard refuses an interface the host cannot do without, unless the user says
 // that the link is theirs to use.
 func (e *endpoint) guard(own bool) error {
+	if e.port.MAC == ([6]byte{}) {
+		return fmt.Errorf("%s has no Ethernet address: frames cannot leave through it\n  try: an Ethernet interface, or linerate lab up x to make a pair", e.text)
+	}
 	if own {
 		return nil
 	}

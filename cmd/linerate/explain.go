@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -33,11 +34,18 @@ func explain(err error, ends ...*endpoint) error {
 	var socket *xsk.Error
 	var above *wire.AboveLineRateError
 	var least *frame.LeastError
+	var field *frame.FieldError
 	switch {
 	case errors.As(err, &foreign):
 		return fmt.Errorf("%w\n  try: another interface, or take the program off first if it is yours (ip link set dev IFACE xdp off)", err)
 	case errors.As(err, &socket) && errors.Is(socket.Errno, unix.EBUSY):
 		return fmt.Errorf("%w%s\n  try: end that process, or name another queue with --queues", err, holder(socket, ends))
+	case errors.As(err, &socket) && errors.Is(socket.Errno, unix.EOPNOTSUPP):
+		return fmt.Errorf("%w\n  try: --mode auto, which takes copy mode where the driver has no zero-copy", err)
+	case errors.As(err, &field):
+		return fmt.Errorf("%w\n  try: linerate help run", err)
+	case errors.Is(err, unix.EPERM) && os.Geteuid() != 0:
+		return fmt.Errorf("%w\n  try: the same with sudo", err)
 	case errors.As(err, &least):
 		return fmt.Errorf("%w\n  try: --frame %d", err, least.Least)
 	case errors.As(err, &above):

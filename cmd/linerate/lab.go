@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -22,40 +25,71 @@ const labExample = `Throw-away labs by hand: two namespaces joined by a veth pai
 `
 
 func runLab(_ context.Context, stdout, _ io.Writer, args []string) error {
-	fs := newFlags(stdout, "lab up|down|exec|list", labExample)
-	queues := fs.Int("queues", 1, "queues of each end")
-	mtu := fs.Int("mtu", 1500, "MTU of each end")
-	clean := fs.Bool("clean", false, "list: remove labs whose maker is gone")
-	asJSON := fs.Bool("json", false, "print JSON")
-	fs.SetInterspersed(len(args) == 0 || args[0] != "exec")
-	if err := parse(fs, args); err != nil {
+	flags := newFlags(stdout, "lab up|down|exec|list", labExample)
+	queues := flags.Int("queues", 1, "queues of each end")
+	mtu := flags.Int("mtu", 1500, "MTU of each end")
+	clean := flags.Bool("clean", false, "list: remove labs whose maker is gone")
+	asJSON := flags.Bool("json", false, "print JSON")
+	flags.SetInterspersed(len(args) == 0 || args[0] != "exec")
+	if err := parse(flags, args); err != nil {
 		return err
 	}
-	switch fs.Arg(0) {
+	switch flags.Arg(0) {
 	case "up":
-		if fs.NArg() > 2 {
+		if flags.NArg() > 2 {
 			return &usageError{"lab up takes one name", "linerate lab up x"}
 		}
-		lab, err := veth.Up(veth.Config{Name: labName(fs.Arg(1)), Queues: *queues, MTU: *mtu, Keep: true})
+		lab, err := labUp(flags.Arg(1), *queues, *mtu)
 		if err != nil {
 			return err
 		}
+		defer lab.Close()
 		if *asJSON {
 			return json.NewEncoder(stdout).Encode(map[string]string{"a": lab.A(), "b": lab.B()})
 		}
-		fmt.Fprintf(stdout, "%s\n%s\n", lab.A(), lab.B())
+		fmt.Fprintf(stdout, "%s\n%s\n\nnow:    linerate run --tx %s --rx %s\nlater:  linerate lab down %s\n",
+			lab.A(), lab.B(), lab.A(), lab.B(), lab.Name())
 		return nil
 	case "down":
-		if fs.NArg() != 2 {
+		if flags.NArg() != 2 {
 			return &usageError{"lab down needs a name", "linerate lab list"}
 		}
-		return veth.Down(labName(fs.Arg(1)))
+		return labDown(flags.Arg(1))
 	case "exec":
-		return labExec(fs.Args()[1:])
+		return labExec(slices.DeleteFunc(flags.Args()[1:], func(s string) bool { return s == "--" }))
 	case "list":
 		return labList(stdout, *clean, *asJSON)
 	}
-	return &usageError{fmt.Sprintf("lab %q: want up, down, exec or list", fs.Arg(0)), "linerate help lab"}
+	return &usageError{fmt.Sprintf("lab %q: want up, down, exec or list", flags.Arg(0)), "linerate help lab"}
+}
+
+// labUp builds a lab that stays. What is wrong with the request is a usage
+// error, and so is a name that is taken.
+func labUp(name string, queues, mtu int) (*veth.Lab, error) {
+	if queues < 1 {
+		return nil, &usageError{fmt.Sprintf("--queues %d: want at least 1", queues), "--queues 1"}
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' }) {
+		return nil, &usageError{fmt.Sprintf("%q cannot name a lab", name), "a word of letters and digits"}
+	}
+	lab, err := veth.Up(veth.Config{Name: labName(name), Queues: queues, MTU: mtu, Keep: true})
+	var wrong *veth.ConfigError
+	switch {
+	case errors.As(err, &wrong):
+		return nil, &usageError{err.Error(), "linerate help lab"}
+	case errors.Is(err, fs.ErrExist):
+		return nil, fmt.Errorf("there is a lab %s already\n  try: another name, or linerate lab down %s", labName(name), name)
+	}
+	return lab, err
+}
+
+// labDown removes a lab by name.
+func labDown(name string) error {
+	err := veth.Down(labName(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no lab %s\n  try: linerate lab list", labName(name))
+	}
+	return err
 }
 
 // labName adds the prefix that marks our labs, once.
@@ -133,7 +167,7 @@ func labState(l veth.Info) string {
 	case !l.Complete:
 		return "half made"
 	case l.Keep:
-		return "kept"
+		return "kept until linerate lab down " + l.Name
 	case l.Alive:
 		return fmt.Sprintf("used by process %d", l.PID)
 	}

@@ -96,12 +96,12 @@ func noMore(fs *pflag.FlagSet) error {
 func measure(ctx context.Context, fs *pflag.FlagSet, f *trialFlags, out *output, txName, rxName string) error {
 	tx, err := openGuarded(txName, f.ownLink)
 	if err != nil {
-		return err
+		return explain(err)
 	}
 	defer tx.close()
 	rx, err := openGuarded(rxName, f.ownLink)
 	if err != nil {
-		return err
+		return explain(err)
 	}
 	defer rx.close()
 	spec, err := f.spec(fs, tx, rx)

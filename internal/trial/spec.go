@@ -36,6 +36,14 @@ type End struct {
 	Chunk    int
 }
 
+// ip is an iproute2 command for the end's namespace.
+func (e *End) ip(args string) string {
+	if ns := e.Port.NS.Name(); ns != "" {
+		return "ip -n " + ns + " " + args
+	}
+	return "ip " + args
+}
+
 // Spec is one trial. It is validated once and not changed afterwards. Either
 // end may be nil: then only the other's half of the budget is known.
 type Spec struct {
@@ -139,7 +147,7 @@ func (s *Spec) validateEnd(e *End) error {
 		}
 	}
 	if !e.Port.Up {
-		return &SpecError{fmt.Sprintf("%s is down", e.Endpoint), "ip link set " + e.Port.Name + " up", true}
+		return &SpecError{fmt.Sprintf("%s is down", e.Endpoint), e.ip("link set " + e.Port.Name + " up"), true}
 	}
 	if s.Tx == nil {
 		return nil
@@ -154,7 +162,7 @@ func (s *Spec) validateSize(e *End) error {
 	if l3 > e.Port.MTU {
 		return &SpecError{
 			fmt.Sprintf("a frame of %d bytes needs an MTU of %d; %s has %d", largest, l3, e.Endpoint, e.Port.MTU),
-			fmt.Sprintf("ip link set %s mtu %d, or a smaller --frame", e.Port.Name, l3), true}
+			e.ip(fmt.Sprintf("link set %s mtu %d", e.Port.Name, l3)) + " at both ends, or a smaller --frame", true}
 	}
 	most := s.frameLimit(e)
 	if largest > most.frame {
