@@ -202,7 +202,7 @@ func (p *page) cpu(c CPU) {
 	}
 	add("tx %.1f ns/frame", c.TxNsPerFrame)
 	add("rx %.1f ns/frame", c.RxNsPerFrame)
-	add("%.2f core-seconds busy", c.BusyCoreSeconds)
+	add("%.2f core-seconds busy, all cores", c.BusyCoreSeconds)
 	if len(items) > 0 && c.Method != "" {
 		items = append(items, item{"by " + clean(string(c.Method)), none})
 	}

@@ -19,6 +19,7 @@ const (
 	WarnModeFallback           = Code("mode_fallback")
 	WarnCarrierWait            = Code("carrier_wait")
 	WarnShortTag               = Code("short_tag")
+	WarnLossNotJudged          = Code("loss_not_judged")
 	WarnUntagged               = Code("untagged")
 	WarnStalls                 = Code("stalls")
 	WarnRateError              = Code("rate_error")
@@ -79,9 +80,10 @@ func validCodes() []CodeDefinition {
 		{WarnLossAny, false, "any loss passes: --max-loss any is the default of %s", "give --max-loss 0 to fail on loss"},
 		{WarnModeFallback, false, "%s runs in %s mode, not %s: %s", "require the mode with --mode to make this an error; `linerate doctor` says why"},
 		{WarnCarrierWait, false, "%s had no carrier for %s after attaching", "nothing to do: the time is not part of the run"},
-		{WarnShortTag, false, "%s carries the short tag: no time stamp, no payload check, and the sequence ends at 2^32", "use larger frames; `linerate ceiling` prints the least size for the long tag"},
+		{WarnShortTag, false, "%s carries the short tag: no time stamp, so no latency (the long one wants %d bytes)", "larger --frame"},
+		{WarnLossNotJudged, false, "--action %s verifies nothing: loss is not judged", "--action verify"},
 		{WarnUntagged, false, "%s is too small for a tag: counted only, not verified", "use larger frames; `linerate ceiling` prints the least size"},
-		{WarnStalls, false, "%d workers' stalls over 200 us, %s in all, the longest %s", "give the workers cores of their own with --cores"},
+		{WarnStalls, false, "the sender was off its CPU %d times, %s in all, the longest %s", "name quieter cores with --cores"},
 		{WarnRateError, false, "the offered rate is off by %.2f %%", "lower --rate, add queues, or allow it with --max-rate-error"},
 		{WarnBurst, false, "%d windows of 100 us held more than rate x 100 us + 2 frames", "give the workers cores of their own with --cores"},
 		{WarnOwnQueueLatency, false, "latency includes the sender's own queue: the TX ring was over a quarter full", "lower --rate to measure the path alone"},

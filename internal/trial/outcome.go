@@ -8,6 +8,7 @@ import (
 	"linerate/bpf"
 	"linerate/internal/budget"
 	"linerate/internal/engine"
+	"linerate/internal/frame"
 	"linerate/internal/meter"
 )
 
@@ -286,6 +287,13 @@ func (r *running) remarks() {
 	o := r.out
 	if r.spec.LossAnyByRate {
 		o.warn("loss_any", "--rate max")
+	}
+	if r.tx != nil && r.spec.Stream.NeedsShort() {
+		long, _ := frame.LeastFrame(r.spec.Stream.Stack)
+		o.warn("short_tag", fmt.Sprintf("a frame of %d bytes", r.spec.Stream.Sizes.Min()), long)
+	}
+	if r.spec.Action != Verify {
+		o.warn("loss_not_judged", r.spec.Action)
 	}
 	for _, e := range o.Events {
 		o.warn("link_event", e.What, e.Endpoint)

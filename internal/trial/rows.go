@@ -71,7 +71,7 @@ func (r *running) offerRows(b *builder) {
 	for _, q := range r.out.Tx.Queues {
 		id := q.Queue.ID
 		b.queue(bd, budget.Checkpoint, budget.RowOffered, id, q.Offered, "pace", "permits", "")
-		b.queue(bd, budget.Loss, budget.RowUnsent, id, q.Unsent, "pace", "thrown permits", unsentNote(q))
+		b.queue(bd, budget.Loss, budget.RowUnsent, id, q.Unsent, "pace", "late permits", unsentNote(q))
 		b.queue(bd, budget.Gain, budget.RowEndFrames, id, q.EndFrames, "frame", "END frames", "")
 		b.queue(bd, budget.Checkpoint, budget.RowSubmitted, id, q.Submitted, string(r.spec.Tx.Engine), "TX ring producer", "")
 	}
@@ -82,7 +82,7 @@ func unsentNote(q engine.TxQueue) string {
 		return ""
 	}
 	if q.Stalls.Count > 0 {
-		return fmt.Sprintf("the worker was off its CPU %d times", q.Stalls.Count)
+		return fmt.Sprintf("due while the worker was off its CPU (%d times), or the ring was full", q.Stalls.Count)
 	}
 	return "the TX ring was full when these were due"
 }
