@@ -162,6 +162,24 @@ func Clean() (removed []string, err error) {
 	return removed, err
 }
 
+// DownOwn removes the labs that this process has made and was not to keep: for
+// an end that cannot wait for Down. What it cannot remove is left for Clean.
+func DownOwn() {
+	me, err := self()
+	if err != nil {
+		return
+	}
+	_ = netns.WithLock(func(h netns.Held) error {
+		labs, err := list()
+		for _, i := range labs {
+			if i.PID == me.PID && i.Start == me.Start && !i.Keep {
+				_ = remove(h, i.Name)
+			}
+		}
+		return err
+	})
+}
+
 // Down removes a lab by name, whoever made it. A lab that does not exist is an
 // *Error wrapping os.ErrNotExist.
 func Down(name string) error {

@@ -40,7 +40,9 @@ func startTime(pid int) (uint64, error) {
 }
 
 // parseStartTime reads field 22 of /proc/PID/stat. Field 2 is the command in
-// parentheses and may hold spaces and parentheses itself.
+// parentheses and may hold spaces and parentheses itself. A process that has
+// ended and waits for its parent to look (state Z or X, field 3) is gone:
+// os.ErrNotExist.
 func parseStartTime(stat string) (uint64, error) {
 	i := strings.LastIndexByte(stat, ')')
 	if i < 0 {
@@ -50,6 +52,9 @@ func parseStartTime(stat string) (uint64, error) {
 	const field = 22 - 3 // f[0] is field 3
 	if len(f) <= field {
 		return 0, fmt.Errorf("process status: %d fields, want more than %d", len(f)+2, field+2)
+	}
+	if f[0] == "Z" || f[0] == "X" {
+		return 0, os.ErrNotExist
 	}
 	return strconv.ParseUint(f[field], 10, 64)
 }

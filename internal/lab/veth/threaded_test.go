@@ -1,6 +1,7 @@
 package veth
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -123,6 +124,12 @@ func TestStartTime(t *testing.T) {
 	got, err := parseStartTime("7 (a b) c) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 8910 0 0\n")
 	if err != nil || got != 8910 {
 		t.Errorf("%d, %v; want 8910", got, err)
+	}
+	for _, state := range []string{"Z", "X"} { // ended, and its parent has not looked yet
+		_, err := parseStartTime("7 (a) " + state + " 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 8910 0 0\n")
+		if !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("state %s: %v, want that it does not exist", state, err)
+		}
 	}
 	me, err := self()
 	if err != nil || !me.alive() {
