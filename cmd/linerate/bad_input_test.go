@@ -45,6 +45,13 @@ func TestUsageErrors(t *testing.T) {
 		{"demo --budget 100", "power of two"},
 		{"demo --warmup 5s", "leaves nothing"},
 		{"demo --max-loss lots", "lots"},
+		{"demo --max-rate-error NaN", "NaN"},
+		{"demo --max-rate-error Inf", "+Inf"},
+		{"demo --max-rate-error -1", "-1"},
+		{"demo -n 9223372036854775807", "where the sequence of the tag ends"},
+		{"demo -t 2562047h", "at most"},
+		{"demo --settle 1h", "at most"},
+		{"demo -o /", "is a directory"},
 		{"demo --max-loss 101%", "101%"},
 		{"demo --queues 0,0", "stands twice"},
 		{"demo --cores 999", "CPU"},
@@ -96,6 +103,7 @@ func TestCannotRunHere(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"doctor", "not built yet"},
 		{"demo --nic ixgbe", "not built yet"},
+		{"demo -o /no/such/place", "/no/such/place cannot be written"},
 		{"blast no-such-namespace/lr0", "no-such-namespace"},
 		{"run --tx " + a + " --rx " + b + "x", "lr0x"},
 		{"run --tx " + a + " --rx " + b + " --tx-queues 2", "it has 2 (0-1)"},
@@ -126,6 +134,14 @@ func TestErrorDocument(t *testing.T) {
 	}
 	if code, stdout, _ := invoke(t, "demo", "--json", "--ndjson"); code != exitUsage || !strings.Contains(stdout, "exclude each other") {
 		t.Errorf("--json --ndjson: exit %d, %q", code, stdout)
+	}
+	for _, args := range []string{"nonsense --json", "demo --json=true --rate 5", "demo --json=maybe", "doctor --json=1"} {
+		if code, stdout, stderr := invoke(t, strings.Fields(args)...); code == exitPassed || stderr != "" || !json.Valid([]byte(stdout)) {
+			t.Errorf("%s: exit %d, stdout %q, stderr %q", args, code, stdout, stderr)
+		}
+	}
+	if _, stdout, stderr := invoke(t, "blast", "--json=false", "--", "--json"); stdout != "" || stderr == "" {
+		t.Errorf("--json=false: stdout %q, stderr %q", stdout, stderr)
 	}
 	if doc.Schema != "linerate.error/1" || doc.Code != "usage" || doc.Text == "" || doc.Remedy == "" {
 		t.Errorf("document %+v", doc)

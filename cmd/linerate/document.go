@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net"
-	"path/filepath"
 	"time"
 
 	"linerate/internal/engine"
@@ -188,5 +187,3 @@ func intervalDocument(id string, p trial.Progress) report.Interval {
 	}
 	return i
 }
-
-func dirOf(path string) string { return filepath.Dir(path) }

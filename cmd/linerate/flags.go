@@ -154,6 +154,14 @@ func (f *trialFlags) received(s *trial.Spec, tx, rx *endpoint) error {
 	return &usageError{fmt.Sprintf("no action %q", f.action), "--action verify, count or drop"}
 }
 
+// Limits of numbers that would else overflow a clock, outlast everybody's
+// patience or outrun the tag.
+const (
+	maxDuration = 365 * 24 * time.Hour
+	maxSettle   = time.Minute
+	maxCount    = 1 << 40
+)
+
 // checkRanges refuses numbers that no trial can have.
 func (f *trialFlags) checkRanges(tx bool) error {
 	switch {
@@ -169,8 +177,14 @@ func (f *trialFlags) checkRanges(tx bool) error {
 		return &usageError{"a time cannot be negative", "-t 10s"}
 	case f.duration > 0 && f.warmup >= f.duration:
 		return &usageError{fmt.Sprintf("--warmup %s leaves nothing of --duration %s", f.warmup, f.duration), "a longer -t"}
-	case f.maxRateError < 0:
-		return &usageError{"--max-rate-error cannot be negative", "--max-rate-error 1"}
+	case f.duration > maxDuration:
+		return &usageError{fmt.Sprintf("--duration %s: want at most %s", f.duration, maxDuration), "-t 10s"}
+	case f.settle > maxSettle:
+		return &usageError{fmt.Sprintf("--settle %s: want at most %s", f.settle, maxSettle), "--settle 3s"}
+	case f.count > maxCount:
+		return &usageError{fmt.Sprintf("--count %d: want at most %d, where the sequence of the tag ends", f.count, uint64(maxCount)), "-t 10s"}
+	case !(f.maxRateError >= 0 && f.maxRateError <= 100): // NaN is neither
+		return &usageError{fmt.Sprintf("--max-rate-error %v: want 0 to 100 percent", f.maxRateError), "--max-rate-error 1"}
 	}
 	return nil
 }

@@ -5,8 +5,6 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 )
 
 // version is set by the linker: -X main.version=...
@@ -17,10 +15,7 @@ func main() {
 }
 
 func mainCode() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := withSignals(context.Background())
 	defer stop()
-	// The first signal ends the run, which drains and accounts; after it the
-	// default action is back, so a second one ends the program at once.
-	context.AfterFunc(ctx, stop)
 	return run(ctx, os.Stdout, os.Stderr, os.Args[1:])
 }

@@ -38,6 +38,9 @@ func newOutput(f outputFlags, stdout, stderr io.Writer) (*output, error) {
 	if f.json && f.ndjson {
 		return nil, &usageError{"--json and --ndjson exclude each other", "one of them"}
 	}
+	if err := checkFile(f.file); err != nil {
+		return nil, err
+	}
 	return &output{flags: f, stdout: stdout, stderr: stderr}, nil
 }
 
@@ -74,29 +77,27 @@ func (o *output) observe(runID string) trial.Observer {
 	}
 }
 
-// finish writes the result and turns the verdict into an exit code.
+// finish writes the result and turns the verdict into an exit code. A file that
+// cannot be written does not keep the result from stdout.
 func (o *output) finish(run report.Run, interrupted bool) error {
 	if o.live {
 		fmt.Fprint(o.stderr, "\r\x1b[K")
 	}
-	if o.flags.file != "" {
-		if err := writeFile(o.flags.file, run); err != nil {
-			return err
-		}
-	}
-	var err error
+	err := o.err
 	switch {
 	case o.flags.json:
-		err = report.WriteJSON(o.stdout, run)
+		err = firstError(err, report.WriteJSON(o.stdout, run))
 	case o.flags.ndjson:
-		err = report.WriteRunLine(o.stdout, run)
+		err = firstError(err, report.WriteRunLine(o.stdout, run))
 	default:
-		err = report.WriteText(o.stdout, run, isTerminal(o.stdout) && os.Getenv("NO_COLOR") == "")
+		err = firstError(err, report.WriteText(o.stdout, run, isTerminal(o.stdout) && os.Getenv("NO_COLOR") == ""))
 	}
-	if err = firstError(err, o.err); err != nil {
-		return fmt.Errorf("write the result: %w", err)
+	if o.flags.file != "" {
+		err = firstError(err, writeFile(o.flags.file, run))
 	}
 	switch {
+	case err != nil:
+		return &unwrittenError{err}
 	case interrupted:
 		return &verdictError{exitInterrupted}
 	case run.Verdict != budget.Pass:
@@ -110,30 +111,6 @@ func firstError(errs ...error) error {
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// writeFile writes the document beside its place and moves it there, so that
-// no reader sees half of it.
-func writeFile(path string, run report.Run) error {
-	f, err := os.CreateTemp(dirOf(path), ".linerate-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer os.Remove(f.Name())
-	err = report.WriteJSON(f, run)
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }

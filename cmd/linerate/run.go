@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -36,6 +37,14 @@ func (e *usageError) Error() string {
 	}
 	return e.Text + "\n  try: " + e.Remedy
 }
+
+// unwrittenError is a result, or an error, that could not be written where it
+// was wanted: there is nothing more to write there.
+type unwrittenError struct{ err error }
+
+func (e *unwrittenError) Error() string { return fmt.Sprintf("write the result: %v", e.err) }
+
+func (e *unwrittenError) Unwrap() error { return e.err }
 
 // verdictError carries an exit code for a run that was reported in full.
 type verdictError struct{ code int }
@@ -70,6 +79,7 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		return exitPassed
 	}
 	name, rest := args[0], args[1:]
+	asJSON := wantsJSON(args)
 	if name == "help" {
 		if len(rest) == 0 {
 			printHelp(stdout)
@@ -87,14 +97,31 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	for _, c := range commands() {
 		if c.name == name {
 			err := c.run(ctx, stdout, stderr, rest)
-			return exitCode(err, stdout, stderr, slices.Contains(rest, "--json"))
+			return exitCode(err, stdout, stderr, asJSON)
 		}
 	}
 	if slices.Contains(planned, name) {
 		err := fmt.Errorf("%s is not built yet in linerate %s", name, version)
-		return exitCode(err, stdout, stderr, slices.Contains(rest, "--json"))
+		return exitCode(err, stdout, stderr, asJSON)
 	}
-	return exitCode(&usageError{fmt.Sprintf("no command %q", name), "linerate help"}, stdout, stderr, false)
+	return exitCode(&usageError{fmt.Sprintf("no command %q", name), "linerate help"}, stdout, stderr, asJSON)
+}
+
+// wantsJSON finds --json before any flag has been parsed: what is wrong with
+// the flags is a document too.
+func wantsJSON(args []string) (yes bool) {
+	for _, a := range args {
+		switch value, is := strings.CutPrefix(a, "--json="); {
+		case a == "--":
+			return yes
+		case a == "--json":
+			yes = true
+		case is:
+			on, err := strconv.ParseBool(value)
+			yes = on || err != nil // a value that is none is a usage error to tell
+		}
+	}
+	return yes
 }
 
 // exitCode prints an error once, where the contract wants it, and maps it.
@@ -107,8 +134,13 @@ func exitCode(err error, stdout, stderr io.Writer, asJSON bool) int {
 		return verdict.code
 	}
 	code, name := exitCannotRun, "cannot_run"
-	if isUsage(err) {
+	switch {
+	case errors.As(err, new(*unwrittenError)):
+		asJSON = false
+	case isUsage(err):
 		code, name = exitUsage, "usage"
+	case errors.Is(err, context.Canceled):
+		code, name = exitInterrupted, "interrupted"
 	}
 	text, remedy, _ := strings.Cut(err.Error(), "\n  try: ")
 	if asJSON {

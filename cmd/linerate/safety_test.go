@@ -105,6 +105,70 @@ func TestInterrupt(t *testing.T) {
 	nettest.CheckNothingLeft(t)
 }
 
+// leftOf tells what of a process's lab is still there.
+func leftOf(t *testing.T, pid int) string {
+	t.Helper()
+	labs, err := veth.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range labs {
+		if l.PID == pid {
+			return l.Name
+		}
+	}
+	return ""
+}
+
+// A reader of stdout that goes away (| head) ends no demo before its lab is gone.
+func TestReaderGoesAway(t *testing.T) {
+	nettest.Require(t, nettest.Root, nettest.AFXDP)
+	cmd := exec.Command(build(t), "demo", "-t", "500ms", "--ndjson", "--interval", "100ms")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out.Close()
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitCannotRun {
+		t.Errorf("exit %d, want %d", code, exitCannotRun)
+	}
+	if lab := leftOf(t, cmd.Process.Pid); lab != "" {
+		t.Errorf("lab %s is left", lab)
+	}
+}
+
+// A second signal ends at once, and even then the lab goes.
+func TestSecondSignal(t *testing.T) {
+	nettest.Require(t, nettest.Root, nettest.AFXDP)
+	binary := build(t)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		cmd := exec.Command(binary, "demo", "-t", "30s", "--settle", "20s")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for leftOf(t, cmd.Process.Pid) == "" {
+			time.Sleep(10 * time.Millisecond)
+		}
+		for range 2 {
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(200 * time.Millisecond) // two at once are one
+		}
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+			t.Errorf("%s: exit %d, want %d", sig, code, exitInterrupted)
+		}
+		if lab := leftOf(t, cmd.Process.Pid); lab != "" {
+			t.Errorf("%s: lab %s is left", sig, lab)
+		}
+	}
+}
+
 // A program that is not ours stays, and the error names it.
 func TestForeignProgramIsRefused(t *testing.T) {
 	nettest.Require(t, nettest.Root, nettest.AFXDP)

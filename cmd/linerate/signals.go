@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"linerate/internal/lab/veth"
+)
+
+// withSignals returns a context that the first Ctrl-C, SIGTERM or SIGHUP ends:
+// the run drains and accounts. A second one ends the program at once, the labs
+// that it built first; a third has the kernel's default action.
+func withSignals(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	caught := make(chan os.Signal, 2)
+	signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		signal.Notify(caught, syscall.SIGHUP)
+	}
+	// A reader of stdout that goes away is an error of the write, not the end of
+	// the program: there may be a lab to remove. (Not ignored: a command that
+	// lab exec becomes would inherit that.)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	go func() {
+		<-caught
+		cancel()
+		<-caught
+		signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+		veth.DownOwn()
+		os.Exit(exitInterrupted)
+	}()
+	return ctx, cancel
+}
