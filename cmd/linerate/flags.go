@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -64,8 +65,8 @@ func (f *trialFlags) register(fs *pflag.FlagSet, s sides) {
 	fs.DurationVar(&f.warmup, "warmup", 0, "leave this long at the start out of the rates")
 	fs.DurationVar(&f.settle, "settle", 0, "wait this long for late counters (default 200ms, 2.5s on drivers that lag)")
 	fs.DurationVar(&f.interval, "interval", time.Second, "length of one interval line")
-	fs.Var(&f.maxLoss, "max-loss", "frames that may be lost: 0, 100, 0.5% or any")
-	fs.Float64Var(&f.maxRateError, "max-rate-error", 1, "how far the rate may be off what was asked, percent")
+	fs.Var(&f.maxLoss, "max-loss", "frames that may be lost: 0, 100, 0.5% or any (0; any with --rate max)")
+	fs.Float64Var(&f.maxRateError, "max-rate-error", 1, "how far the rate may be off what was asked, percent, time off the CPU left out")
 	fs.BoolVar(&f.traceDrops, "trace-drops", false, "name the kernel's drop reasons (costs per dropped frame)")
 	if s.rx {
 		fs.StringVar(&f.action, "action", string(trial.Verify), "verify, count (take every frame, look at none) or drop (in XDP, no socket)")
@@ -102,7 +103,7 @@ func (f *trialFlags) spec(fs *pflag.FlagSet, tx, rx *endpoint) (trial.Spec, erro
 		s.Duration = 0
 	}
 	if f.seed == 0 {
-		f.seed = rand.Uint64()
+		f.seed = uint64(rand.Uint32()) // every reader of JSON keeps 32 bits whole
 	}
 	s.Seed, s.Run = f.seed, frame.Run(f.seed*0x9E3779B97F4A7C15>>48)
 	if err := f.checkRanges(tx != nil); err != nil {
@@ -193,13 +194,13 @@ func (f *trialFlags) checkRanges(tx bool) error {
 func (f *trialFlags) offered(fs *pflag.FlagSet, s *trial.Spec, tx, rx *endpoint) error {
 	var err error
 	if s.Rate, err = wire.ParseRate(f.rate); err != nil {
-		return &usageError{fmt.Sprintf("--rate %s: %v", f.rate, err), "--rate 1Mpps"}
+		return flagError("rate", f.rate, err)
 	}
 	if s.Rate.Kind == wire.RateMax && !fs.Changed("max-loss") {
 		s.MaxLoss, s.LossAnyByRate = budget.AnyLoss(), true
 	}
 	if s.Stream.Sizes, err = wire.ParseSizes(f.frame); err != nil {
-		return &usageError{fmt.Sprintf("--frame %s: %v", f.frame, err), "--frame 64"}
+		return flagError("frame", f.frame, err)
 	}
 	s.Stream.PayloadCheck = f.payloadCheck
 	if s.Stream.Stack, s.Stream.Flows, err = f.stack.build(f.flows, tx, rx); err != nil {
@@ -276,6 +277,15 @@ func (f *trialFlags) chunkFor(s *trial.Spec, ep *endpoint) (int, error) {
 		return 4096, nil
 	}
 	return 0, &usageError{fmt.Sprintf("--chunk %s: want 2048, 4096 or auto", f.chunk), "--chunk auto"}
+}
+
+// flagError is a value that wire cannot read, in the words of the flag.
+func flagError(name, value string, err error) error {
+	var parse *wire.ParseError
+	if errors.As(err, &parse) {
+		return &usageError{fmt.Sprintf("--%s %s: %s", name, value, parse.What), parse.Remedy}
+	}
+	return &usageError{fmt.Sprintf("--%s %s: %v", name, value, err), "linerate help run"}
 }
 
 func either(own, common string) string {

@@ -81,7 +81,7 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	name, rest := args[0], args[1:]
 	asJSON := wantsJSON(args)
 	if name == "help" {
-		if len(rest) == 0 {
+		if len(rest) == 0 || rest[0] == "help" {
 			printHelp(stdout)
 			return exitPassed
 		}

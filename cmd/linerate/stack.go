@@ -66,7 +66,7 @@ func (f *stackFlags) build(flows int, tx, rx *endpoint) (frame.Stack, frame.Flow
 		return st, fl, err
 	}
 	if fl, err = spreadFlows(fl, flows); err != nil {
-		return fail("flows", strconv.Itoa(flows), err, "fewer --flows, or wider ranges")
+		return fail("flows", strconv.Itoa(flows), err, "--flows 1, or wider ranges for more")
 	}
 	return st, fl, nil
 }
