@@ -81,7 +81,7 @@ func Definitions() []Definition {
 func sendDefinitions() []Definition {
 	return []Definition{
 		{RowOffered, at(Checkpoint, BoundaryOffer), "frames the pacer granted"},
-		{RowUnsent, at(Loss, BoundaryOffer), "granted, never written to the TX ring: the ring was full until the end of the run"},
+		{RowUnsent, at(Loss, BoundaryOffer), "due, never written to the TX ring: it was full, or the worker was off its CPU for longer than it may catch up"},
 		{RowStallDebt, at(Loss, BoundaryOffer), "granted while the worker was off-CPU and thrown away as debt over 1 ms; part of frames.unsent"},
 		{RowEndFrames, append(at(Gain, BoundaryOffer), at(Loss, Verify)...), "END frames that close the sequence spaces: added to the ring after the offered frames, recognised and set aside by the verifier"},
 		{RowSubmitted, at(Checkpoint, BoundaryOffer), "frames written to the TX ring"},
