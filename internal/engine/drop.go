@@ -7,6 +7,7 @@ import (
 
 	"linerate/bpf"
 	"linerate/internal/meter"
+	"linerate/xsk"
 )
 
 // dropReceiver counts and drops in XDP: no socket, no verification.
@@ -14,11 +15,12 @@ type dropReceiver struct {
 	sink     *bpf.Sink
 	att      *bpf.Attachment
 	counters *meter.RxCounters
+	queues   []Queue
 }
 
 // OpenDropReceiver attaches the sink program.
 func OpenDropReceiver(c Config, o RxOptions) (Receiver, error) {
-	r := &dropReceiver{counters: new(meter.RxCounters)}
+	r := &dropReceiver{counters: new(meter.RxCounters), queues: c.Queues}
 	err := c.Port.Do(func() (err error) {
 		s := o.Steer
 		r.sink, err = bpf.LoadSink(bpf.SinkConfig{Match: s.Match, Ports: s.Ports, VLANs: s.VLANs, MACs: s.MACs,
@@ -47,42 +49,92 @@ func (r *dropReceiver) Ended() bool { return false }
 
 // Program reads what the sink program has counted.
 func (r *dropReceiver) Program() (ProgramCounts, error) {
-	queues, err := r.sink.Counters()
+	queues, err := r.sink.QueueCounters()
 	if err != nil {
 		return ProgramCounts{}, err
 	}
-	var all []bpf.QueueCounters
-	for _, q := range queues {
-		all = append(all, q.QueueCounters)
-	}
-	return programCounts(all), nil
+	return programCounts(queues), nil
 }
 
 // Run publishes the program's count until ctx ends.
-func (r *dropReceiver) Run(ctx context.Context, _ Watch) (RxResult, error) {
+func (r *dropReceiver) Run(ctx context.Context, w Watch) (RxResult, error) {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	base, err := r.dropped()
-	for err == nil && ctx.Err() == nil {
+	if err != nil {
+		return RxResult{}, err
+	}
+	rate := tickRating{rating: rating{warmup: w.Warmup}}
+	for now := base; ; {
+		if res := r.result(now, base); err != nil || ctx.Err() != nil {
+			res.Rated = rate.Rated
+			return res, err
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 		}
-		var now uint64
-		now, err = r.dropped()
-		r.counters.Publish(&meter.RxCounts{Taken: now - base})
+		at := xsk.NowNs()
+		if now, err = r.dropped(); err == nil {
+			c := total(now).since(total(base))
+			r.counters.Publish(&meter.RxCounts{Taken: c.frames, Bytes: c.bytes})
+			rate.tick(at, c)
+		}
 	}
-	return RxResult{}, err
 }
 
-// dropped is how many frames the program has accounted for.
-func (r *dropReceiver) dropped() (uint64, error) {
-	c, err := r.Program()
-	var n uint64
-	for _, q := range c.Accounted {
-		n += q
+// result is what the receiver's own queues have dropped.
+func (r *dropReceiver) result(now, base map[int]dropped) RxResult {
+	var res RxResult
+	for _, q := range r.queues {
+		c := now[q.ID].since(base[q.ID])
+		res.Queues = append(res.Queues, RxQueue{Queue: q, Taken: c.frames, Bytes: c.bytes})
 	}
-	return n, err
+	return res
+}
+
+// dropped is what the program has dropped, by queue.
+func (r *dropReceiver) dropped() (map[int]dropped, error) {
+	queues, err := r.sink.Counters()
+	if err != nil {
+		return nil, err
+	}
+	out := map[int]dropped{}
+	for _, q := range queues {
+		out[q.Queue] = dropped{q.Dropped(), q.Bytes}
+	}
+	return out, nil
+}
+
+// dropped counts frames and their L2 bytes with FCS.
+type dropped struct{ frames, bytes uint64 }
+
+func (d dropped) since(b dropped) dropped { return dropped{d.frames - b.frames, d.bytes - b.bytes} }
+
+func total(queues map[int]dropped) (sum dropped) {
+	for _, d := range queues {
+		sum.frames += d.frames
+		sum.bytes += d.bytes
+	}
+	return sum
+}
+
+// tickRating is a rating of counts that are read now and then. Frames end at
+// some time before the last look that sees them, so what that one sees is left
+// out.
+type tickRating struct {
+	rating
+	all  dropped // at the last look
+	last dropped // what the last look that saw any saw
+	atNs int64   // its time
+}
+
+func (t *tickRating) tick(nowNs int64, all dropped) {
+	if all == t.all {
+		return
+	}
+	t.add(t.atNs, t.last.frames, t.last.bytes)
+	t.last, t.all, t.atNs = all.since(t.all), all, nowNs
 }
 
 // Close detaches and unloads.

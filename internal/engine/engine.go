@@ -88,6 +88,7 @@ type Offer struct {
 	Start    int64                // CLOCK_MONOTONIC ns; all workers begin here
 	Duration time.Duration        // 0: until Count or the context ends
 	EndMarks bool                 // close every sequence space with END frames
+	Warmup   time.Duration        // left out of TxResult.Rated
 }
 
 // Granted is what the device and the kernel gave, read back after the bind.
@@ -138,6 +139,14 @@ type TxQueue struct {
 	NetDown  uint64 // kicks answered ENETDOWN
 	OwnQueue uint64 // batches stamped while the TX ring was over a quarter full
 	Batches  uint64
+	Warmup   Warmup
+}
+
+// Warmup is what happened to a sending queue before its Rated begins.
+type Warmup struct {
+	Thrown  uint64
+	Refused uint64
+	Stalls  pace.Stalls
 }
 
 // TxResult is one trial of a sender.
@@ -146,6 +155,7 @@ type TxResult struct {
 	FirstNs int64 // CLOCK_MONOTONIC of the first submit
 	LastNs  int64 // and of the last
 	EndNs   int64 // when the offer was over
+	Rated   Rated
 	// RefusedUnknown: the engine cannot tell what the device refused.
 	RefusedUnknown bool
 }
@@ -169,7 +179,8 @@ type Watch struct {
 	Run          frame.Run
 	AnyRun       bool // take the first run seen instead of Run
 	PayloadCheck bool
-	PPS          float64 // nominal rate for the 100 us rule, 0: none
+	PPS          float64       // nominal rate for the 100 us rule, 0: none
+	Warmup       time.Duration // left out of RxResult.Rated, from the first frame on
 }
 
 // RxQueue is what one receiving queue did during one trial.
@@ -187,6 +198,7 @@ type RxResult struct {
 	Queues       []RxQueue
 	FirstNs      int64 // CLOCK_MONOTONIC of the first batch taken
 	LastNs       int64
+	Rated        Rated // good frames; where nothing is verified, all
 	Totals       frame.Totals
 	Spaces       []frame.SpaceTotals
 	Streams      []frame.StreamTotals

@@ -73,6 +73,7 @@ func (r *RxResult) add(l *rxLoop) {
 		r.FirstNs = l.firstNs
 	}
 	r.LastNs = max(r.LastNs, l.lastNs)
+	r.Rated = r.Rated.Join(l.rate.Rated)
 }
 
 // rxLoop is the receiving worker that every socket engine shares: it looks at
@@ -92,6 +93,9 @@ type rxLoop struct {
 	firstNs  int64
 	lastNs   int64
 	fault    Fault
+	rate     rating
+	seen     Rated  // of what rate has entered: frames and bytes
+	bytes    uint64 // L2 bytes with FCS of the good frames
 }
 
 func newRxLoop(q Queue) *rxLoop {
@@ -100,7 +104,7 @@ func newRxLoop(q Queue) *rxLoop {
 
 // start prepares for one trial on one of so many queues.
 func (l *rxLoop) start(w *watched, queues int, f Fault) {
-	*l = rxLoop{q: RxQueue{Queue: l.q.Queue}, counters: l.counters, verify: w.Verify, fault: f}
+	*l = rxLoop{q: RxQueue{Queue: l.q.Queue}, counters: l.counters, verify: w.Verify, fault: f, rate: rating{warmup: w.Warmup}}
 	if !w.Verify {
 		return
 	}
@@ -139,6 +143,7 @@ func (l *rxLoop) take(meta, buf []byte) {
 	l.account.Count(c)
 	if c.Class == frame.ClassGood {
 		l.counts.Good++
+		l.bytes += uint64(len(buf)) + wire.FCSBytes
 		l.time(meta, c)
 	}
 }
@@ -178,10 +183,22 @@ func (l *rxLoop) bad() {
 
 // publish shows the counts, once a batch.
 func (l *rxLoop) publish() {
+	l.enter()
 	l.counters.Publish(&l.counts)
 	if l.account != nil {
 		l.account.Publish()
 	}
+}
+
+// enter puts the last batch into the rates: what arrived by its time. Frames
+// of others and END frames, which come late, would stretch the span.
+func (l *rxLoop) enter() {
+	frames, bytes := l.counts.Taken, l.counts.Bytes
+	if l.verify {
+		frames, bytes = l.counts.Good, l.bytes
+	}
+	l.rate.add(l.lastNs, frames-l.seen.Frames, bytes-l.seen.Bytes)
+	l.seen.Frames, l.seen.Bytes = frames, bytes
 }
 
 // socket takes over what the socket itself counted during the trial.

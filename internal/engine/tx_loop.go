@@ -52,6 +52,7 @@ type txLoop struct {
 	inFlight uint64
 	doneNs   int64 // last time something completed, or the ring was empty
 	biasSum  uint64
+	rate     rating
 	kicks    uint64
 	pacer    *pace.Pacer
 	stalls   uint64 // of the pacer, at the last turn
@@ -80,6 +81,7 @@ func (l *txLoop) run(stop *atomic.Bool, o Offer, i, n int, f Fault) error {
 		return err
 	}
 	l.pacer = pace.New(cfg)
+	l.rate.warmup = o.Warmup
 	l.wait = pace.NewWaiter(pace.WaiterConfig{Clock: xsk.NowNs, Sleep: sleep})
 	for xsk.NowNs() < o.Start && !stop.Load() {
 		l.wait.Wait(o.Start)
@@ -179,6 +181,9 @@ func (l *txLoop) send(fw *frame.Writer, n int) {
 		l.q.Bytes += bytes
 		l.inFlight += uint64(sent)
 		l.lastNs = now
+		if l.rate.add(now, uint64(sent), bytes) {
+			l.q.Warmup = Warmup{Thrown: l.pacer.Thrown(), Refused: l.q.Refused, Stalls: l.pacer.Stalls()}
+		}
 	}
 	if l.firstNs == 0 {
 		l.firstNs = first
@@ -309,4 +314,5 @@ func (r *TxResult) add(l *txLoop) {
 	}
 	r.LastNs = max(r.LastNs, l.lastNs)
 	r.EndNs = max(r.EndNs, l.endNs)
+	r.Rated = r.Rated.Join(l.rate.Rated)
 }

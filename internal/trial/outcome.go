@@ -163,62 +163,65 @@ func (r *running) budgetEvents() []budget.Event {
 	return out
 }
 
-// rates computes frames per second from counts and the sender's clock: N
-// frames span N-1 gaps.
+// rates computes frames per second, warm-up left out, from the counts and the
+// clocks of the workers.
 func (r *running) rates() {
 	o := r.out
-	span := o.Tx.LastNs - o.Tx.FirstNs
 	o.Measured = time.Duration(r.last.atNs - r.startNs)
 	if r.tx != nil {
 		o.Measured = time.Duration(max(0, o.Tx.EndNs-r.startNs))
-		r.txRate(span)
+		r.txRate(o.Tx.Rated)
 	}
-	var taken, bytes uint64
-	for _, q := range o.Rx.Queues {
-		taken += q.Taken
-		bytes += q.Bytes
-	}
-	if taken == 0 {
-		return
-	}
-	o.Rate.RxMeanFrame = float64(bytes) / float64(taken)
-	if first, last := o.Rx.FirstNs, o.Rx.LastNs; taken > 1 && last > first {
-		pps := float64(taken-1) * 1e9 / float64(last-first)
+	o.Rate.RxMeanFrame = o.Rx.Rated.MeanFrame()
+	if pps, ok := o.Rx.Rated.PPS(0); ok {
 		o.Rate.RxPPS = &pps
 	}
 }
 
-func (r *running) txRate(span int64) {
+func (r *running) txRate(rated engine.Rated) {
 	o := r.out
-	var written uint64
-	var stalled int64
 	var excused []meter.Span
+	queues := make([]engine.TxQueue, 0, len(o.Tx.Queues))
 	for _, q := range o.Tx.Queues {
-		written += q.Submitted - q.EndFrames
 		o.Rate.StallCount += q.Stalls.Count
 		excused = append(excused, q.Excused...)
-		stalled += int64(q.Stalls.Sum)
+		o.Rate.StallNs += int64(q.Stalls.Sum)
 		o.Rate.LongestStall = max(o.Rate.LongestStall, int64(q.Stalls.Longest))
+		q.Thrown -= q.Warmup.Thrown
+		q.Stalls.Sum -= q.Warmup.Stalls.Sum
+		queues = append(queues, q)
 	}
-	o.Rate.StallNs = stalled
 	o.Rate.Overfull = o.Rx.OverfullMore + meter.Unexcused(o.Rx.Overfull, excused)
-	asked, err := r.spec.PPS()
-	if err == nil && asked > 0 {
+	if asked, err := r.spec.PPS(); err == nil && asked > 0 {
 		p := float64(asked)
 		o.Rate.OfferedPPS = &p
 	}
-	if written < 2 || span <= 0 {
-		return
+	o.Rate.TxMeanFrame = rated.MeanFrame()
+	if refused, known := r.refusedSinceWarmup(); known {
+		if pps, ok := rated.PPS(refused); ok {
+			o.Rate.TxPPS = &pps
+		}
 	}
-	o.Rate.TxMeanFrame = r.spec.Stream.Sizes.Mean()
-	if sent := o.Frames.Sent; sent != nil && *sent > 1 {
-		pps := float64(*sent-1) * 1e9 / float64(span)
-		o.Rate.TxPPS = &pps
+	if span := rated.LastNs - rated.FirstNs; span > 0 && o.Rate.OfferedPPS != nil {
+		o.Rate.PacingError = pacingError(queues, rated.Frames-rated.First+1, span, *o.Rate.OfferedPPS)
 	}
-	if o.Rate.OfferedPPS == nil {
-		return
+}
+
+// refusedSinceWarmup counts the frames that were written and not sent behind
+// the warm-up. An engine that does not count refusals itself cannot tell when
+// they were.
+func (r *running) refusedSinceWarmup() (n uint64, known bool) {
+	all := r.out.Frames.Refused
+	if all == nil {
+		return 0, false
 	}
-	o.Rate.PacingError = pacingError(o.Tx.Queues, written, span, *o.Rate.OfferedPPS)
+	if r.out.Tx.RefusedUnknown {
+		return *all, *all == 0 || r.spec.Warmup == 0
+	}
+	for _, q := range r.out.Tx.Queues {
+		n += q.Warmup.Refused
+	}
+	return *all - min(n, *all), true
 }
 
 // pacingError is how far the offered rate is off what was asked, relative. A

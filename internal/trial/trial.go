@@ -219,7 +219,7 @@ func (r *running) receive(ctx context.Context) *side {
 		close(s.done)
 		return s
 	}
-	w := engine.Watch{Verify: r.spec.Action == Verify, Run: r.spec.Run, AnyRun: r.spec.AnyRun, PayloadCheck: r.spec.PayloadCheck}
+	w := engine.Watch{Verify: r.spec.Action == Verify, Run: r.spec.Run, AnyRun: r.spec.AnyRun, PayloadCheck: r.spec.PayloadCheck, Warmup: r.spec.Warmup}
 	if r.spec.Tx != nil {
 		if pps, err := r.spec.PPS(); err == nil {
 			w.PPS = float64(pps)
@@ -240,7 +240,7 @@ func (r *running) offer() (engine.Offer, error) {
 	}
 	n := len(r.spec.Tx.Queues)
 	o := engine.Offer{PPS: float64(pps), Count: r.spec.Count, Start: r.startNs,
-		Duration: r.spec.Duration, EndMarks: r.spec.Rx == nil}
+		Duration: r.spec.Duration, EndMarks: r.spec.Rx == nil, Warmup: r.spec.Warmup}
 	for i := range n {
 		o.Writers = append(o.Writers, frame.WriterConfig{
 			Stream: r.spec.Stream, Run: r.spec.Run, Worker: uint8(i), Workers: n, StampEvery: 1})
