@@ -178,7 +178,7 @@ func intervalDocument(id string, p trial.Progress) report.Interval {
 	i := report.Interval{Schema: report.IntervalSchema, RunID: id,
 		StartNs: p.ElapsedNs - (p.Last.EndNs - p.Last.StartNs), EndNs: p.ElapsedNs}
 	if r, ok := p.Last.TxRates(); ok && p.HasTx {
-		i.Tx = &report.TxInterval{Offered: &p.Last.Tx.Offered, Sent: report.Ptr(p.Last.Tx.Submitted - p.Last.Tx.Refused), Refused: &p.Last.Tx.Refused,
+		i.Tx = &report.TxInterval{Offered: &p.Last.Tx.Offered, Sent: report.Ptr(p.Last.Sent()), Refused: &p.Last.Tx.Refused,
 			PPS: report.Ptr(float64(r.PPS)), L1BitsPerSec: report.Ptr(float64(r.L1BitsPerSec)), L2BitsPerSec: report.Ptr(float64(r.L2BitsPerSec))}
 	}
 	if r, ok := p.Last.RxRates(); ok && p.HasRx {

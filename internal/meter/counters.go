@@ -29,8 +29,8 @@ type TxCounts struct {
 // RxCounts is what one receiving worker has done since its start.
 type RxCounts struct {
 	Taken uint64 // frames taken from the RX ring
-	Good  uint64 // distinct good frames
-	Bytes uint64 // L2 bytes of the good frames, FCS included
+	Good  uint64 // of them: good frames, duplicates too
+	Bytes uint64 // L2 bytes of the frames taken, FCS included
 	Wakes uint64 // wake-up calls
 }
 

@@ -126,20 +126,30 @@ type Rates struct {
 	L1BitsPerSec wire.BitsPerSec // and 20 bytes per frame
 }
 
-// TxRates is the rate of the frames submitted; ok is false for an interval
-// without duration.
-func (i Interval) TxRates() (r Rates, ok bool) { return i.rates(i.Tx.Submitted, i.Tx.Bytes) }
+// Sent is the frames submitted that the device did not refuse. It refuses some
+// of them later: an interval in which more were refused than submitted sent none.
+func (i Interval) Sent() uint64 { return i.Tx.Submitted - min(i.Tx.Submitted, i.Tx.Refused) }
 
-// RxRates is the rate of the distinct good frames; ok is false for an interval
-// without duration.
-func (i Interval) RxRates() (r Rates, ok bool) { return i.rates(i.Rx.Good, i.Rx.Bytes) }
+// TxRates is the rate of the frames sent; ok is false for an interval without
+// duration.
+func (i Interval) TxRates() (r Rates, ok bool) {
+	share := 0.0
+	if i.Tx.Submitted > 0 {
+		share = float64(i.Sent()) / float64(i.Tx.Submitted)
+	}
+	return i.rates(i.Sent(), share*float64(i.Tx.Bytes))
+}
 
-func (i Interval) rates(frames, bytes uint64) (Rates, bool) {
+// RxRates is the rate of the frames taken; ok is false for an interval without
+// duration.
+func (i Interval) RxRates() (r Rates, ok bool) { return i.rates(i.Rx.Taken, float64(i.Rx.Bytes)) }
+
+func (i Interval) rates(frames uint64, l2 float64) (Rates, bool) {
 	if i.EndNs <= i.StartNs {
 		return Rates{}, false
 	}
 	seconds := float64(i.EndNs-i.StartNs) / 1e9
-	n, l2 := float64(frames), float64(bytes)
+	n := float64(frames)
 	return Rates{
 		PPS:          wire.PPS(n / seconds),
 		L2BitsPerSec: wire.BitsPerSec(8 * l2 / seconds),

@@ -93,7 +93,7 @@ func TestRates(t *testing.T) {
 	// A second of 64 byte frames at 10G: RFC 2544's 14,880,952 frames.
 	i := Between(Snapshot{AtNs: 1e9, Tx: []TxCounts{{}}, Rx: []RxCounts{{}}}, Snapshot{AtNs: 3e9,
 		Tx: []TxCounts{{Submitted: 2 * 14880952, Bytes: 2 * 14880952 * 64}},
-		Rx: []RxCounts{{Good: 200, Bytes: 200 * 1518}}})
+		Rx: []RxCounts{{Taken: 200, Good: 3, Bytes: 200 * 1518}}})
 	tx, ok := i.TxRates()
 	if !ok || tx.PPS != 14880952 || tx.L2BitsPerSec != 14880952*512 || tx.L1BitsPerSec != 14880952*672 {
 		t.Errorf("tx rates %+v, %v", tx, ok)
@@ -104,6 +104,23 @@ func TestRates(t *testing.T) {
 	}
 	if _, ok := Between(Snapshot{AtNs: 5}, Snapshot{AtNs: 5}).TxRates(); ok {
 		t.Error("an interval without duration has a rate")
+	}
+}
+
+// What the device refuses was not sent, and it may refuse what was submitted in
+// the interval before.
+func TestRefusedIsNotSent(t *testing.T) {
+	at := func(s int64, submitted, refused uint64) Snapshot {
+		return Snapshot{AtNs: s * 1e9, Tx: []TxCounts{{Submitted: submitted, Refused: refused, Bytes: 100 * submitted}}}
+	}
+	for _, c := range []struct {
+		submitted, refused, sent uint64
+	}{{100, 0, 100}, {100, 75, 25}, {100, 100, 0}, {0, 50, 0}, {10, 50, 0}} {
+		i := Between(at(1, 1000, 10), at(2, 1000+c.submitted, 10+c.refused))
+		r, ok := i.TxRates()
+		if i.Sent() != c.sent || !ok || float64(r.PPS) != float64(c.sent) || float64(r.L2BitsPerSec) != float64(c.sent)*800 {
+			t.Errorf("%d submitted, %d refused: sent %d, %+v", c.submitted, c.refused, i.Sent(), r)
+		}
 	}
 }
 
