@@ -15,6 +15,7 @@ const (
 	WarnLossAny                = Code("loss_any")
 	WarnTailUnknown            = Code("tail_unknown")
 	WarnLinkEvent              = Code("link_event")
+	WarnWorkerStopped          = Code("worker_stopped")
 	WarnHeldFrames             = Code("held_frames")
 	WarnModeFallback           = Code("mode_fallback")
 	WarnCarrierWait            = Code("carrier_wait")
@@ -67,6 +68,7 @@ func invalidCodes() []CodeDefinition {
 	return []CodeDefinition{
 		{WarnTailUnknown, true, "lost at least %d, tail unknown: no END frame from %d of %d sequence spaces", "start the sink before the sender and let the sender end by itself, or measure with `linerate run`"},
 		{WarnLinkEvent, true, "%s at %s during the run", "find out what touched the interface, and run again"},
+		{WarnWorkerStopped, true, "the worker on %s stopped early: %s", "do what the error asks for, and run again"},
 		{WarnHeldFrames, true, "%d frames stood in device rings when %s emptied them and cannot be counted", "run again without the event"},
 		{WarnClockTrouble, true, "the clock %s", "stop what sets the clock during a run, and run again"},
 		{WarnCounterDrift, true, "counter %s went on by %d after the run had settled", "lengthen --settle, and stop other traffic on the port"},

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"sync"
+	"time"
 
 	"linerate/internal/meter"
 	"linerate/internal/nic"
@@ -40,6 +41,27 @@ func (r *running) watch(ctx context.Context) (events <-chan happening, stop func
 		}()
 	}
 	return all, stop, nil
+}
+
+// late takes in the events since the end of wait: while the counters settled,
+// or at the moment at which a worker ended, perhaps because of it. They empty
+// rings like any other.
+func (r *running) late(events <-chan happening) {
+	for {
+		select {
+		case e := <-events:
+			r.event(e)
+		case <-time.After(eventGrace):
+			return
+		}
+	}
+}
+
+// stopped notes the error that ended a worker before its time.
+func (r *running) stopped(e *End, err error) {
+	if err != nil {
+		r.out.Stopped = append(r.out.Stopped, Event{Endpoint: e.Endpoint, What: err.Error()})
+	}
 }
 
 // event notes what happened to an end. Each kind of it ends the trial: rings

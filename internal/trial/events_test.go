@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -89,4 +90,42 @@ func disturbed(t *testing.T, s Spec, e *End, do disturb) {
 		t.Error("nothing of what was measured is left")
 	}
 	t.Logf("error %v, events %v, frames sent %v", err, o.Events, o.Frames.Sent)
+}
+
+// An event while the counters settle empties the rings as one in mid-run does.
+func TestEventWhileSettling(t *testing.T) {
+	eachEngine(t, func(t *testing.T, eng engine.Name, a, b string) {
+		s := spec(t, eng, a, b)
+		s.Count, s.Settle = 20, 3*time.Second // 1 ms of frames
+		s.Attached = func() error {
+			time.AfterFunc(time.Second, func() {
+				if err := s.Rx.Port.NS.Do(func() error { return raiseMTU(s.Rx) }); err != nil {
+					t.Errorf("disturb: %v", err)
+				}
+			})
+			return nil
+		}
+		if o := run(t, s); o.Verdict != budget.Invalid || len(o.Events) != 1 {
+			t.Errorf("verdict %s, events %v", o.Verdict, o.Events)
+		}
+	})
+}
+
+// A worker that stopped early measured less than was asked for, even if nothing
+// of that is missing.
+func TestStoppedWorkerIsInvalid(t *testing.T) {
+	r := &running{out: &Outcome{}}
+	r.stopped(&End{Endpoint: "x/eth0"}, nil)
+	if reasons := r.invalid(); len(reasons) != 0 {
+		t.Errorf("nobody stopped: %v", reasons)
+	}
+	r.stopped(&End{Endpoint: "x/eth0"}, errors.New("send on queue 1: no such device"))
+	r.remarks()
+	reasons := r.invalid()
+	if len(reasons) != 1 || reasons[0].Code != "worker_stopped" || reasons[0].Text != "x/eth0: send on queue 1: no such device" {
+		t.Errorf("%v", reasons)
+	}
+	if len(r.out.Remarks) != 1 || r.out.Remarks[0].Code != "worker_stopped" {
+		t.Errorf("%v", r.out.Remarks)
+	}
 }

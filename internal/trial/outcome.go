@@ -45,6 +45,7 @@ type Outcome struct {
 	TxDropped *uint64  // what the sending device says it refused
 	Busy      *float64 // core seconds, nil: unknown
 	Events    []Event
+	Stopped   []Event // workers that met an error they could not go on from
 	Remarks   []Remark
 
 	drift bool // a port never came to rest
@@ -167,7 +168,7 @@ func (r *running) budgetEvents() []budget.Event {
 // clocks of the workers.
 func (r *running) rates() {
 	o := r.out
-	o.Measured = time.Duration(r.last.atNs - r.startNs)
+	o.Measured = time.Duration(r.overNs - r.startNs)
 	if r.tx != nil {
 		o.Measured = time.Duration(max(0, o.Tx.EndNs-r.startNs))
 		r.txRate(o.Tx.Rated)
@@ -247,6 +248,9 @@ func (r *running) invalid() []budget.Reason {
 	for _, e := range r.out.Events {
 		out = append(out, budget.Reason{Code: "link_event", Text: fmt.Sprintf("%s: %s", e.Endpoint, e.What)})
 	}
+	for _, e := range r.out.Stopped {
+		out = append(out, budget.Reason{Code: "worker_stopped", Text: fmt.Sprintf("%s: %s", e.Endpoint, e.What)})
+	}
 	if r.out.drift {
 		out = append(out, budget.Reason{Code: "counter_drift", Text: "the port never came to rest: other traffic moves its counters"})
 	}
@@ -300,6 +304,9 @@ func (r *running) remarks() {
 	}
 	for _, e := range o.Events {
 		o.warn("link_event", e.What, e.Endpoint)
+	}
+	for _, e := range o.Stopped {
+		o.warn("worker_stopped", e.Endpoint, e.What)
 	}
 	if r.tx == nil && r.spec.Action == Verify {
 		if ended, all := r.endedSpaces(); ended < all || all == 0 {

@@ -19,6 +19,7 @@ const (
 	leadIn      = 20 * time.Millisecond // from the baselines to the first frame
 	endPoll     = 50 * time.Millisecond
 	quiet       = 50 * time.Millisecond // longer than the gap between two END frames
+	eventGrace  = 20 * time.Millisecond // from an event to our hearing of it
 )
 
 // Observer is told of the trial's progress once an interval, from the trial's
@@ -44,6 +45,7 @@ type running struct {
 	out     *Outcome
 	observe Observer
 	startNs int64
+	overNs  int64          // when there was no more to wait for, but to settle
 	first   meter.Snapshot // at the start
 	tick    meter.Snapshot // at the last interval
 }
@@ -172,6 +174,7 @@ func (r *running) measure(ctx context.Context) error {
 	rxDone := r.receive(recvCtx)
 	txDone := r.send(sendCtx)
 	r.wait(ctx, events, stopSend, txDone, rxDone)
+	r.overNs = xsk.NowNs()
 	r.settle()
 	stopRecv()
 	<-rxDone.done
@@ -182,6 +185,9 @@ func (r *running) measure(ctx context.Context) error {
 		r.out.event("counters", err.Error())
 		r.last = r.base
 	}
+	r.late(events)
+	r.stopped(r.spec.Tx, txDone.err)
+	r.stopped(r.spec.Rx, rxDone.err)
 	r.finish()
 	return errors.Join(txDone.err, rxDone.err)
 }
