@@ -131,7 +131,8 @@ func (a *asavieTx) kick() xsk.KickResult {
 
 // errno digs the number out of the library's panic text.
 func (a *asavieTx) errno() unix.Errno {
-	var rc, n int
+	var rc uintptr // -1, as the library prints it
+	var n int
 	text := a.errs.Error()
 	if _, err := fmt.Sscanf(text, "asavie/xdp panicked: sendto failed with rc=%d and errno=%d", &rc, &n); err != nil {
 		return unix.EIO
@@ -181,17 +182,17 @@ func (a *asavieRx) run(stop *atomic.Bool, w *watched, queues int, f Fault, batch
 			break
 		}
 		var perr error
-		if err := guarded(func() { _, _, perr = a.sock.Poll(int(pollEvery / time.Millisecond)) }); err != nil || perr != nil {
-			return errors.Join(err, perr)
+		if err = guarded(func() { _, _, perr = a.sock.Poll(int(pollEvery / time.Millisecond)) }); err != nil || perr != nil {
+			err = errors.Join(err, perr)
+			break
 		}
 	}
 	a.rx.publish()
-	st, err := xsk.ReadStatistics(a.sock.FD())
-	if err != nil {
-		return err
+	st, serr := xsk.ReadStatistics(a.sock.FD())
+	if serr == nil {
+		a.rx.socket(st, a.base)
 	}
-	a.rx.socket(st, a.base)
-	return nil
+	return errors.Join(err, serr)
 }
 
 func (a *asavieRx) turn(n int) {

@@ -26,6 +26,7 @@ type childOrder struct {
 	Open  *childOpen
 	Offer *Offer
 	Watch *Watch
+	Arm   bool
 	Stop  bool
 }
 
@@ -66,6 +67,7 @@ type child struct {
 	tx      []*txLoop
 	rx      []*asavieRx
 	cfg     Config
+	sockets *bpf.SocketMap // a receiver's
 	stop    atomic.Bool
 	watched atomic.Pointer[watched]
 }
@@ -107,14 +109,12 @@ func (c *child) say(r childReport) error {
 	return c.out.Encode(r)
 }
 
-// open opens the sockets and, for a receiver, puts them in the map.
+// open opens the sockets and, for a receiver, the map to put them in.
 func (c *child) open(o *childOpen) (err error) {
-	var sockets *bpf.SocketMap
 	if o.Receive {
-		if sockets, err = bpf.OpenSocketMap(mapFD); err != nil {
+		if c.sockets, err = bpf.OpenSocketMap(mapFD); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, sockets.Close()) }()
 	}
 	c.cfg = Config{Port: Port{Name: o.Name, IfIndex: o.IfIndex}, Queues: o.Queues, ZeroCopy: o.ZeroCopy,
 		Chunk: o.Chunk, Batch: o.Batch, Budget: o.Budget, RingSize: o.RingSize, Fault: o.Fault}
@@ -132,11 +132,18 @@ func (c *child) open(o *childOpen) (err error) {
 			return err
 		}
 		c.rx = append(c.rx, a)
-		if err := sockets.SetSocket(q.ID, a.sock.FD()); err != nil {
-			return err
-		}
 	}
 	return nil
+}
+
+// arm puts the sockets in the map.
+func (c *child) arm() childReport {
+	for _, a := range c.rx {
+		if err := c.sockets.SetSocket(a.rx.q.Queue.ID, a.sock.FD()); err != nil {
+			return childReport{Err: err.Error()}
+		}
+	}
+	return childReport{Ready: true}
 }
 
 // ready tells the mode that the kernel granted.
@@ -157,6 +164,12 @@ func (c *child) ready() childReport {
 // serve carries out one trial an order until the parent is gone.
 func (c *child) serve(ctx context.Context, orders <-chan childOrder) error {
 	for o := range orders {
+		if o.Arm {
+			if err := c.say(c.arm()); err != nil {
+				return err
+			}
+			continue
+		}
 		if o.Offer == nil && o.Watch == nil {
 			continue // a stop that came after the trial's end
 		}

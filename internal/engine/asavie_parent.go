@@ -20,6 +20,20 @@ import (
 // childPatience bounds how long a child may take to obey.
 const childPatience = 5 * time.Second
 
+// A child at work that has said nothing at so many looks in a row is taken for
+// dead. Looks are counted and not time: where the parent was stopped too, the
+// child's reports are there at the next look.
+const (
+	silenceEvery = 500 * time.Millisecond
+	silences     = 10
+)
+
+// What can become of a child.
+var (
+	errGone   = errors.New("the asavie engine ended without a result")
+	errSilent = errors.New("the asavie engine does not answer")
+)
+
 // asavieProcess is the parent's end of an asavie child. Its methods belong to
 // the goroutine that runs the trial; the counters are anybody's.
 type asavieProcess struct {
@@ -31,6 +45,7 @@ type asavieProcess struct {
 	tx      []*meter.TxCounters
 	rx      []*meter.RxCounters
 	ended   atomic.Bool
+	heard   atomic.Uint64 // reports so far
 	mode    string
 	once    sync.Once
 	err     error
@@ -98,6 +113,7 @@ func (p *asavieProcess) listen() {
 		if in.Decode(&r) != nil {
 			return
 		}
+		p.heard.Add(1)
 		for i := range min(len(r.Tx), len(p.tx)) {
 			p.tx[i].Publish(&r.Tx[i])
 		}
@@ -129,11 +145,11 @@ func (p *asavieProcess) answer(patience time.Duration) (childReport, error) {
 	select {
 	case r, ok := <-p.reports:
 		if !ok {
-			return r, errors.New("the asavie engine ended without a result")
+			return r, errGone
 		}
 		return r, nil
 	case <-late:
-		return childReport{}, errors.New("the asavie engine does not answer")
+		return childReport{}, errSilent
 	}
 }
 
@@ -142,15 +158,25 @@ func (p *asavieProcess) trial(ctx context.Context, o childOrder) (childReport, e
 	if err := p.orders.Encode(o); err != nil {
 		return childReport{}, fmt.Errorf("the asavie engine is gone: %w", err)
 	}
-	select {
-	case r, ok := <-p.reports:
-		if !ok {
-			return r, errors.New("the asavie engine ended without a result")
+	look := time.NewTicker(silenceEvery)
+	defer look.Stop()
+	for before, silent := p.heard.Load(), 0; silent < silences; {
+		select {
+		case r, ok := <-p.reports:
+			if !ok {
+				return r, errGone
+			}
+			return r, nil
+		case <-ctx.Done():
+			return p.ask(childOrder{Stop: true}, childPatience)
+		case <-look.C:
+			silent++
+			if now := p.heard.Load(); now != before {
+				before, silent = now, 0
+			}
 		}
-		return r, nil
-	case <-ctx.Done():
-		return p.ask(childOrder{Stop: true}, childPatience)
 	}
+	return childReport{}, errSilent
 }
 
 // Close ends the child: first by closing its input, then by force.
@@ -232,6 +258,7 @@ type asavieReceiver struct {
 	*asavieProcess
 	steer *bpf.Steer
 	att   *bpf.Attachment
+	armed bool
 }
 
 // OpenAsavieReceiver opens the library's sockets for receiving, in a process
@@ -275,8 +302,27 @@ func (r *asavieReceiver) Program() (ProgramCounts, error) { return steerCounts(r
 
 func (r *asavieReceiver) Ended() bool { return r.ended.Load() }
 
+// Arm has the child put its sockets in the program's map, once.
+func (r *asavieReceiver) Arm() error {
+	if r.armed {
+		return nil
+	}
+	rep, err := r.ask(childOrder{Arm: true}, childPatience)
+	if err == nil && rep.Err != "" {
+		err = errors.New(rep.Err)
+	}
+	if err != nil {
+		return fmt.Errorf("steer to the asavie engine: %w", err)
+	}
+	r.armed = true
+	return nil
+}
+
 // Run receives one trial in the child.
 func (r *asavieReceiver) Run(ctx context.Context, w Watch) (RxResult, error) {
+	if err := r.Arm(); err != nil {
+		return RxResult{}, err
+	}
 	rep, err := r.trial(ctx, childOrder{Watch: &w})
 	if rep.Err != "" {
 		err = errors.Join(err, errors.New(rep.Err))

@@ -164,6 +164,9 @@ type TxResult struct {
 type Receiver interface {
 	Granted() Granted
 	Counters() []*meter.RxCounters
+	// Arm directs the frames to the sockets: until then they go to the stack, so
+	// that none of before the baselines waits in a ring. Run does it if need be.
+	Arm() error
 	// Run takes frames until ctx ends, then empties the rings.
 	Run(ctx context.Context, w Watch) (RxResult, error)
 	// Ended tells, during Run, whether every sequence space has its END.

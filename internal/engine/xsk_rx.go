@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"linerate/bpf"
 	"linerate/internal/meter"
 	"linerate/xsk"
@@ -69,9 +71,6 @@ func (r *xskReceiver) open(o RxOptions) error {
 			return err
 		}
 		r.workers = append(r.workers, w)
-		if err := r.steer.SetSocket(q.ID, w.sock.FD()); err != nil {
-			return fmt.Errorf("steer queue %d of %s: %w", q.ID, r.cfg.Port.Name, err)
-		}
 	}
 	r.granted.XDPMode = xdpMode(r.att)
 	r.granted.Mode = socketMode(r.workers[0].sock.ZeroCopied(), r.granted.XDPMode)
@@ -88,10 +87,24 @@ func (r *xskReceiver) Counters() []*meter.RxCounters {
 	return out
 }
 
+// Arm puts the sockets in the program's map. It may be called again.
+func (r *xskReceiver) Arm() error {
+	for i, w := range r.workers {
+		q := r.cfg.Queues[i].ID
+		if err := r.steer.SetSocket(q, w.sock.FD()); err != nil {
+			return fmt.Errorf("steer queue %d of %s: %w", q, r.cfg.Port.Name, err)
+		}
+	}
+	return nil
+}
+
 func (r *xskReceiver) Program() (ProgramCounts, error) { return steerCounts(r.steer) }
 
 // Run takes frames until ctx ends; what is in the rings then is taken too.
 func (r *xskReceiver) Run(ctx context.Context, w Watch) (RxResult, error) {
+	if err := r.Arm(); err != nil {
+		return RxResult{}, err
+	}
 	shared := newWatched(w)
 	r.watched.Store(shared)
 	errs := make([]error, len(r.workers))
@@ -196,19 +209,34 @@ func (w *xskRx) run(ctx context.Context, watch *watched, queues int, f Fault) er
 		if ctx.Err() != nil {
 			break
 		}
-		if w.sock.FillNeedsWakeup() {
-			w.sock.WakeRx()
-		}
-		if _, err := w.sock.Poll(true, pollEvery); err != nil {
-			return fmt.Errorf("wait on queue %d: %w", w.rx.q.Queue.ID, err)
+		if err = w.await(); err != nil {
+			break
 		}
 	}
 	w.rx.publish()
-	st, err := w.sock.Stats()
-	if err == nil {
+	st, serr := w.sock.Stats()
+	if serr == nil {
 		w.rx.socket(st, w.base)
 	}
-	return err
+	return errors.Join(err, serr)
+}
+
+// await blocks until there are frames, or for pollEvery. An interface that is
+// down or gone has none: whoever watches it ends the trial, and until then what
+// the socket has counted is worth waiting for.
+func (w *xskRx) await() error {
+	if w.sock.FillNeedsWakeup() {
+		w.sock.WakeRx()
+	}
+	_, err := w.sock.Poll(true, pollEvery)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.ENETDOWN), errors.Is(err, unix.ENXIO):
+		sleep(time.Millisecond)
+		return nil
+	}
+	return fmt.Errorf("wait on queue %d: %w", w.rx.q.Queue.ID, err)
 }
 
 // turn takes one batch from the RX ring and gives its buffers back.

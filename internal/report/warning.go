@@ -16,6 +16,7 @@ const (
 	WarnTailUnknown            = Code("tail_unknown")
 	WarnLinkEvent              = Code("link_event")
 	WarnWorkerStopped          = Code("worker_stopped")
+	WarnRunBroken              = Code("run_broken")
 	WarnHeldFrames             = Code("held_frames")
 	WarnModeFallback           = Code("mode_fallback")
 	WarnCarrierWait            = Code("carrier_wait")
@@ -69,9 +70,10 @@ func invalidCodes() []CodeDefinition {
 		{WarnTailUnknown, true, "lost at least %d, tail unknown: no END frame from %d of %d sequence spaces", "start the sink before the sender and let the sender end by itself, or measure with `linerate run`"},
 		{WarnLinkEvent, true, "%s at %s during the run", "find out what touched the interface, and run again"},
 		{WarnWorkerStopped, true, "the worker on %s stopped early: %s", "do what the error asks for, and run again"},
+		{WarnRunBroken, true, "the run could not be counted to its end: %s", "put right what it says, and run again"},
 		{WarnHeldFrames, true, "%d frames stood in device rings when %s emptied them and cannot be counted", "run again without the event"},
 		{WarnClockTrouble, true, "the clock %s", "stop what sets the clock during a run, and run again"},
-		{WarnCounterDrift, true, "counter %s went on by %d after the run had settled", "lengthen --settle, and stop other traffic on the port"},
+		{WarnCounterDrift, true, "the counters did not stand still %s: %d frames went by between two readings", "stop other traffic on the port, start a sink before its sender, and lengthen --settle"},
 		{WarnStageWithoutCounter, true, "%s has no counter here: unexplained is unknown", "measure with an engine or a driver that counts this stage (`linerate help run`)"},
 	}
 }

@@ -65,6 +65,25 @@ func waitForProgram(t *testing.T, e *End) {
 	t.Fatal("the sink does not attach")
 }
 
+// Frames that come before the baselines are nobody's: they must not wait in a
+// ring and then come out of nothing.
+func TestFramesBeforeTheBaselines(t *testing.T) {
+	eachEngine(t, func(t *testing.T, eng engine.Name, a, b string) {
+		early, s := spec(t, eng, a, b), spec(t, eng, a, b)
+		early.Rx = nil
+		s.Tx, s.AnyRun, s.Steer.Run, s.Count, s.Duration = nil, true, 0, 0, 300*time.Millisecond
+		s.Attached = func() error {
+			_, err := Run(context.Background(), early, nil)
+			return err
+		}
+		o := run(t, s)
+		if o.Closed.Known != 0 {
+			t.Errorf("%d unexplained\n%s", o.Closed.Known, rowsText(o))
+		}
+		expect(t, o, map[string]uint64{"received": 0, "untagged": 0})
+	})
+}
+
 // A sink whose sender never says END knows only what it is missing for sure.
 func TestTailUnknown(t *testing.T) {
 	eachEngine(t, func(t *testing.T, eng engine.Name, a, b string) {

@@ -66,6 +66,49 @@ func TestEventsEndTheTrial(t *testing.T) {
 	}
 }
 
+// A sink whose interface goes has measured for some time, not for less than none.
+func TestSinkLosesItsInterface(t *testing.T) {
+	eachEngine(t, func(t *testing.T, eng engine.Name, a, b string) {
+		s := spec(t, eng, a, b)
+		s.Tx, s.AnyRun, s.Steer.Run, s.Count, s.Duration = nil, true, 0, 0, 20*time.Second
+		timer := time.AfterFunc(time.Second, func() {
+			if err := s.Rx.Port.NS.Do(func() error { return remove(s.Rx) }); err != nil {
+				t.Errorf("remove: %v", err)
+			}
+		})
+		defer timer.Stop()
+		o, err := Run(context.Background(), s, nil)
+		if o == nil {
+			t.Fatal(err)
+		}
+		if o.Verdict != budget.Invalid || o.Measured <= 0 {
+			t.Errorf("verdict %s, measured %s", o.Verdict, o.Measured)
+		}
+	})
+}
+
+// What happens to an interface after the last frame and before the last reading
+// is an event of the trial: it may have emptied rings.
+func TestEventWhileSettling(t *testing.T) {
+	eachEngine(t, func(t *testing.T, eng engine.Name, a, b string) {
+		s := spec(t, eng, a, b)
+		s.Count, s.Settle, s.Interval = 1, 2*time.Second, 10*time.Millisecond
+		timer := time.AfterFunc(time.Second, func() {
+			if err := s.Rx.Port.NS.Do(func() error { return linkDown(s.Rx) }); err != nil {
+				t.Errorf("disturb: %v", err)
+			}
+		})
+		defer timer.Stop()
+		o, err := Run(context.Background(), s, nil)
+		if o == nil || err != nil {
+			t.Fatal(err)
+		}
+		if o.Verdict != budget.Invalid || len(o.Events) == 0 {
+			t.Errorf("verdict %s, events %v", o.Verdict, o.Events)
+		}
+	})
+}
+
 func disturbed(t *testing.T, s Spec, e *End, do disturb) {
 	t.Helper()
 	timer := time.AfterFunc(time.Second, func() {
@@ -89,26 +132,17 @@ func disturbed(t *testing.T, s Spec, e *End, do disturb) {
 	if value(t, "offered", o.Frames.Offered) == 0 {
 		t.Error("nothing of what was measured is left")
 	}
+	// A device that is gone took its counters along: unknown, and no number made
+	// of those that were read before.
+	if gone := e.Port.Refresh(); gone != nil {
+		if o.Frames.Unexplained != nil {
+			t.Errorf("unexplained %d without the device's counters\n%s", *o.Frames.Unexplained, rowsText(o))
+		}
+		if o.Closed.Known != 0 {
+			t.Errorf("the counters that are left leave %d unexplained\n%s", o.Closed.Known, rowsText(o))
+		}
+	}
 	t.Logf("error %v, events %v, frames sent %v", err, o.Events, o.Frames.Sent)
-}
-
-// An event while the counters settle empties the rings as one in mid-run does.
-func TestEventWhileSettling(t *testing.T) {
-	eachEngine(t, func(t *testing.T, eng engine.Name, a, b string) {
-		s := spec(t, eng, a, b)
-		s.Count, s.Settle = 20, 3*time.Second // 1 ms of frames
-		s.Attached = func() error {
-			time.AfterFunc(time.Second, func() {
-				if err := s.Rx.Port.NS.Do(func() error { return raiseMTU(s.Rx) }); err != nil {
-					t.Errorf("disturb: %v", err)
-				}
-			})
-			return nil
-		}
-		if o := run(t, s); o.Verdict != budget.Invalid || len(o.Events) != 1 {
-			t.Errorf("verdict %s, events %v", o.Verdict, o.Events)
-		}
-	})
 }
 
 // A worker that stopped early measured less than was asked for, even if nothing

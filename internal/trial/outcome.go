@@ -3,6 +3,7 @@ package trial
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"linerate/bpf"
@@ -48,7 +49,9 @@ type Outcome struct {
 	Stopped   []Event // workers that met an error they could not go on from
 	Remarks   []Remark
 
-	drift bool // a port never came to rest
+	unreadable error // what could not be read at the end
+
+	drift []drift // a port never came to rest
 }
 
 // Rate is what the trial did per second; nil is not known.
@@ -109,6 +112,8 @@ func (r *running) addPassed() {
 			n -= r.base.program.Passed[q][reason]
 			to := &f.Untagged
 			switch bpf.Reason(reason) {
+			case bpf.ReasonNoSocket, bpf.ReasonNoQueue: // ours
+				continue
 			case bpf.ReasonOtherRun:
 				to = &f.OtherRun
 			case bpf.ReasonTruncated, bpf.ReasonBadIP, bpf.ReasonBadUDPLength, bpf.ReasonExtChain, bpf.ReasonVLANDepth:
@@ -168,7 +173,7 @@ func (r *running) budgetEvents() []budget.Event {
 // clocks of the workers.
 func (r *running) rates() {
 	o := r.out
-	o.Measured = time.Duration(r.overNs - r.startNs)
+	o.Measured = time.Duration(max(0, r.overNs-r.startNs))
 	if r.tx != nil {
 		o.Measured = time.Duration(max(0, o.Tx.EndNs-r.startNs))
 		r.txRate(o.Tx.Rated)
@@ -251,8 +256,11 @@ func (r *running) invalid() []budget.Reason {
 	for _, e := range r.out.Stopped {
 		out = append(out, budget.Reason{Code: "worker_stopped", Text: fmt.Sprintf("%s: %s", e.Endpoint, e.What)})
 	}
-	if r.out.drift {
-		out = append(out, budget.Reason{Code: "counter_drift", Text: "the port never came to rest: other traffic moves its counters"})
+	if err := r.out.unreadable; err != nil {
+		out = append(out, budget.Reason{Code: "run_broken", Text: strings.ReplaceAll(err.Error(), "\n", "; ")})
+	}
+	for _, d := range r.out.drift {
+		out = append(out, budget.Reason{Code: "counter_drift", Text: "the port did not come to rest " + d.when + ": other traffic moves its counters"})
 	}
 	if r.tx == nil && r.spec.Action == Verify {
 		if ended, all := r.endedSpaces(); ended < all || all == 0 {
@@ -308,6 +316,9 @@ func (r *running) remarks() {
 	for _, e := range o.Stopped {
 		o.warn("worker_stopped", e.Endpoint, e.What)
 	}
+	if err := o.unreadable; err != nil {
+		o.warn("run_broken", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
 	if r.tx == nil && r.spec.Action == Verify {
 		if ended, all := r.endedSpaces(); ended < all || all == 0 {
 			o.warn("tail_unknown", r.lostAtLeast(), all-ended, all)
@@ -325,8 +336,8 @@ func (r *running) remarks() {
 	if o.Rx.Totals.Untagged+o.Rx.Totals.Unreadable > 0 && o.Frames.Lost != nil && *o.Frames.Lost > 0 {
 		o.warn("corrupt_identity", min(o.Rx.Totals.Untagged+o.Rx.Totals.Unreadable, *o.Frames.Lost))
 	}
-	if o.drift {
-		o.warn("counter_drift", "of the port", 0)
+	for _, d := range o.drift {
+		o.warn("counter_drift", d.when, d.frames)
 	}
 	if o.Interrupted {
 		o.warn("interrupted", o.Measured.Round(time.Millisecond))

@@ -55,8 +55,11 @@ func (b *builder) queue(bd budget.Boundary, kind budget.Kind, row string, q int,
 func (b *builder) reading(bd budget.Boundary, kind budget.Kind, row string, now, before nic.Reading) {
 	d, reset := now.Sub(before)
 	note := d.Note
-	if reset {
+	switch {
+	case reset:
 		note = "the counter was reset during the trial"
+	case d.Frames == nil && before.Frames != nil:
+		d.Source, d.Counter, note = before.Source, before.Counter, "could not be read after the trial"
 	}
 	for _, q := range slices.Sorted(maps.Keys(d.PerQueue)) {
 		b.queue(bd, kind, row, q, d.PerQueue[q], d.Source, strings.Replace(d.Counter, "_N_", fmt.Sprintf("_%d_", q), 1), note)

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,49 +22,59 @@ type snapshot struct {
 	cpu     cpuTimes
 }
 
-// snapshot reads the counters. The trace is optional, all others are needed.
+// snapshot reads the counters, each that can be read: a device may be gone, and
+// its counters with it, while the program's and the socket's stand.
 func (r *running) snapshot() (snapshot, error) {
 	s := snapshot{atNs: xsk.NowNs()}
+	var errs []error
+	failed := func(what, of string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", what, of, err))
+		}
+	}
 	var err error
 	if r.spec.Tx != nil {
-		if s.tx, err = r.spec.Tx.Port.Counters(); err != nil {
-			return s, fmt.Errorf("read counters of %s: %w", r.spec.Tx.Endpoint, err)
-		}
+		s.tx, err = r.spec.Tx.Port.Counters()
+		failed("read counters of", r.spec.Tx.Endpoint, err)
 	}
 	if r.spec.Rx != nil {
-		if s.rx, err = r.spec.Rx.Port.Counters(); err != nil {
-			return s, fmt.Errorf("read counters of %s: %w", r.spec.Rx.Endpoint, err)
-		}
-		if s.program, err = r.rx.Program(); err != nil {
-			return s, fmt.Errorf("read the program on %s: %w", r.spec.Rx.Endpoint, err)
-		}
+		s.rx, err = r.spec.Rx.Port.Counters()
+		failed("read counters of", r.spec.Rx.Endpoint, err)
+		s.program, err = r.rx.Program()
+		failed("read the program on", r.spec.Rx.Endpoint, err)
 	}
 	if r.trace != nil {
-		if s.trace, err = r.trace.Counters(); err != nil {
-			return s, fmt.Errorf("read the tracepoints: %w", err)
-		}
+		s.trace, err = r.trace.Counters()
+		failed("read", "the tracepoints", err)
 	}
 	s.cpu = readCPU()
-	return s, nil
+	return s, errors.Join(errs...)
 }
 
 // rest reads the counters until two readings in a row agree: they are read one
-// after the other, so only ports at rest give one consistent picture.
-func (r *running) rest() (snapshot, error) {
+// after the other, so only ports at rest give one consistent picture. when is
+// for the reader of a drift.
+func (r *running) rest(when string) (snapshot, error) {
 	before, err := r.snapshot()
+	moved := uint64(0)
 	for range restTries {
-		if err != nil {
+		now, nowErr := r.snapshot()
+		moved = now.frames() - min(before.frames(), now.frames())
+		before, err = now, nowErr
+		if moved == 0 {
 			return before, err
 		}
-		var now snapshot
-		if now, err = r.snapshot(); err == nil && now.frames() == before.frames() {
-			return now, nil
-		}
-		before = now
 		time.Sleep(restPause)
 	}
-	r.out.drift = true
+	r.out.drift = append(r.out.drift, drift{when, moved})
 	return before, err
+}
+
+// drift is a time at which no consistent picture was to be had: so many frames
+// went by between two readings in a row.
+type drift struct {
+	when   string
+	frames uint64
 }
 
 const (

@@ -73,6 +73,7 @@ func Run(ctx context.Context, spec Spec, observe Observer) (*Outcome, error) {
 
 // open attaches both ends and waits until they can carry frames.
 func (r *running) open(ctx context.Context) error {
+	r.openTrace() // first: it takes a while, in which frames may come already
 	var err error
 	if r.spec.Rx != nil {
 		if r.rx, err = r.openReceiver(); err != nil {
@@ -94,7 +95,6 @@ func (r *running) open(ctx context.Context) error {
 			return fmt.Errorf("wait for the carrier of %s: %w", e.Endpoint, err)
 		}
 	}
-	r.openTrace()
 	if r.spec.Attached != nil {
 		return r.spec.Attached()
 	}
@@ -159,8 +159,13 @@ func (r *running) measure(ctx context.Context) error {
 	}
 	defer stopWatch()
 	time.Sleep(leadIn)
-	if r.base, err = r.rest(); err != nil {
+	if r.base, err = r.rest("before the run"); err != nil {
 		return err
+	}
+	if r.rx != nil { // not a frame of before the baselines is in a ring
+		if err := r.rx.Arm(); err != nil {
+			return err
+		}
 	}
 	sendCtx, stopSend := context.WithCancel(ctx)
 	defer stopSend()
@@ -181,9 +186,8 @@ func (r *running) measure(ctx context.Context) error {
 	<-txDone.done
 	r.out.Interrupted = ctx.Err() != nil
 	r.out.Tx, r.out.Rx = txDone.tx, rxDone.rx
-	if r.last, err = r.rest(); err != nil {
-		r.out.event("counters", err.Error())
-		r.last = r.base
+	if r.last, err = r.rest("after the run"); err != nil {
+		r.out.unreadable = err
 	}
 	r.late(events)
 	r.stopped(r.spec.Tx, txDone.err)
