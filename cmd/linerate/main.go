@@ -15,7 +15,6 @@ func main() {
 }
 
 func mainCode() int {
-	ctx, stop := withSignals(context.Background())
-	defer stop()
-	return run(ctx, os.Stdout, os.Stderr, os.Args[1:])
+	ctx, code := withSignals(context.Background())
+	return code(run(ctx, os.Stdout, os.Stderr, os.Args[1:]))
 }

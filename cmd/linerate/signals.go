@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 
 	"linerate/internal/lab/veth"
@@ -12,8 +13,10 @@ import (
 // withSignals returns a context that the first Ctrl-C, SIGTERM or SIGHUP ends:
 // the run drains and accounts. A second one ends the program at once, the labs
 // that it built first; a third has the kernel's default action.
-func withSignals(parent context.Context) (context.Context, context.CancelFunc) {
+// code is the exit code of a program that has come to its end meanwhile.
+func withSignals(parent context.Context) (ctx context.Context, code func(int) int) {
 	ctx, cancel := context.WithCancel(parent)
+	var ending atomic.Bool
 	caught := make(chan os.Signal, 2)
 	signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
@@ -27,9 +30,15 @@ func withSignals(parent context.Context) (context.Context, context.CancelFunc) {
 		<-caught
 		cancel()
 		<-caught
+		ending.Store(true)
 		signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 		veth.DownOwn()
 		os.Exit(exitInterrupted)
 	}()
-	return ctx, cancel
+	return ctx, func(n int) int {
+		if ending.Load() {
+			select {} // what went wrong since is our own doing
+		}
+		return n
+	}
 }
