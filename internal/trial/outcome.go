@@ -112,8 +112,8 @@ func (r *running) addPassed() {
 			n -= r.base.program.Passed[q][reason]
 			to := &f.Untagged
 			switch bpf.Reason(reason) {
-			case bpf.ReasonNoSocket, bpf.ReasonNoQueue: // ours
-				continue
+			case bpf.ReasonNoQueue, bpf.ReasonNoSocket, bpf.ReasonNotMatched:
+				continue // ours, but nobody listens to that queue, or asked for them
 			case bpf.ReasonOtherRun:
 				to = &f.OtherRun
 			case bpf.ReasonTruncated, bpf.ReasonBadIP, bpf.ReasonBadUDPLength, bpf.ReasonExtChain, bpf.ReasonVLANDepth:

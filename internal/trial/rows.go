@@ -10,6 +10,7 @@ import (
 	"linerate/internal/budget"
 	"linerate/internal/engine"
 	"linerate/internal/nic"
+	"linerate/internal/wire"
 )
 
 // rows turns the counters of a trial into the budget's rows, in path order.
@@ -112,6 +113,9 @@ func (r *running) txKernelRows(b *builder) {
 		b.port(bd, budget.Gain, budget.RowStackTx, r.stackTx(), "tracepoint", "net_dev_xmit", "")
 	}
 	b.reading(bd, budget.Checkpoint, budget.RowDeviceTx, r.last.tx.DeviceTx(), r.base.tx.DeviceTx())
+	if now := r.last.tx.Read(nic.RoleDeviceTxNIC); now.Frames != nil { // the NIC's own count must agree with the driver's
+		b.reading(bd, budget.Checkpoint, budget.RowDeviceTx, now, r.base.tx.Read(nic.RoleDeviceTxNIC))
+	}
 }
 
 // stackTx is what the host's own stack sent on the port.
@@ -146,8 +150,27 @@ func (r *running) wireRows(b *builder) {
 	b.reading(budget.Wire, budget.Checkpoint, budget.RowDeviceRx, r.last.rx.DeviceRx(), r.base.rx.DeviceRx())
 }
 
+// overBufferRow stands for the frames that a zero-copy driver drops for being
+// longer than a receive buffer: no counter has them. None can be where the
+// buffer takes the longest frame that the port lets in; else nobody knows.
+func (r *running) overBufferRow(b *builder) {
+	e := r.spec.Rx
+	if r.out.RxGranted.Mode != "zerocopy" || e.Port.Driver != ixgbe {
+		return
+	}
+	longest, takes := wire.BufLen(e.Port.MTU+14+8), ixgbeBuffer(e.Chunk)
+	row := budget.Row{Row: budget.RowOverBuffer, Boundary: budget.RxDriver, Kind: budget.Loss, Direction: "a-b",
+		Source: "precondition", Counter: "buffers of a UMEM chunk",
+		Note: fmt.Sprintf("exact only if no buffer is over %d bytes; the MTU lets in %d", takes, longest)}
+	if longest <= takes {
+		row.Frames, row.Exact = budget.Count(0), true
+	}
+	b.rows = append(b.rows, row)
+}
+
 // programRows are the XDP program's counters.
 func (r *running) programRows(b *builder) {
+	r.overBufferRow(b)
 	now, before := r.last.program, r.base.program
 	seen := sinceQueues(now.Seen, before.Seen)
 	row, per, counter := budget.RowRedirected, sinceQueues(now.Redirected, before.Redirected), "redirected"

@@ -182,16 +182,28 @@ type limit struct {
 // frames of several (IXGBE_MAX_XDP_FRAME_SIZE, drivers/net/ethernet/intel/ixgbe).
 const ixgbeXDP = wire.FrameLen(3072)
 
+const ixgbe = "ixgbe"
+
+// ixgbeBuffer is the longest buffer that ixgbe receives into a UMEM chunk in
+// zero-copy mode. It programs whole KB, and one byte more vanishes with no
+// counter moving (SRRCTL.BSIZEPKT, ixgbe_configure_srrctl).
+func ixgbeBuffer(chunk int) wire.BufLen {
+	return wire.BufLen(engine.RxBuffer(chunk) / 1024 * 1024)
+}
+
 func (s *Spec) frameLimit(e *End) limit {
 	chunk := wire.BufLen(e.Chunk)
 	if e == s.Rx {
 		chunk = wire.BufLen(engine.RxBuffer(e.Chunk))
 	}
 	one := limit{chunk.Frame(), fmt.Sprintf("one UMEM chunk of %d bytes", e.Chunk)}
+	if e == s.Rx && e.Port.Driver == ixgbe && e.ZeroCopy != xsk.Forbid {
+		one = limit{ixgbeBuffer(e.Chunk).Frame(), fmt.Sprintf("ixgbe with zero-copy and a UMEM chunk of %d bytes", e.Chunk)}
+	}
 	switch {
-	case e.Port.Driver == "ixgbe" && ixgbeXDP < one.frame:
+	case e.Port.Driver == ixgbe && ixgbeXDP < one.frame:
 		return limit{ixgbeXDP, "ixgbe with XDP"}
-	case e.Port.Driver == "ixgbe", e.Engine != engine.XSK:
+	case e.Port.Driver == ixgbe, e.Engine != engine.XSK:
 		return one
 	}
 	return limit{wire.MaxFrame, "a chain of UMEM chunks"}
