@@ -44,6 +44,7 @@ const (
 	WarnCPUSampled             = Code("cpu_sampled")
 	WarnStackTraffic           = Code("stack_traffic")
 	WarnForeign                = Code("foreign")
+	WarnKernelDrops            = Code("kernel_drops")
 	WarnInterrupted            = Code("interrupted")
 	WarnLineRateExceeded       = Code("line_rate_exceeded")
 )
@@ -105,6 +106,7 @@ func validCodes() []CodeDefinition {
 		{WarnCPUSampled, false, "CPU time is tick-sampled: +-%.1f %%", "grant CAP_PERFMON for exact figures"},
 		{WarnStackTraffic, false, "the host's own stack sent %d frames on the port", "take addresses and services off the port"},
 		{WarnForeign, false, "%d frames of others reached the sink", "keep other senders off the link"},
+		{WarnKernelDrops, false, "the kernel discarded %d frames of %s: %s", "look the reason up in include/net/dropreason-core.h"},
 		{WarnInterrupted, false, "interrupted after %s: the result is partial", "let the run end by itself"},
 		{WarnLineRateExceeded, false, "%s exceeds line rate: %s is not a physical link", "nothing to do: `max` is unlimited on virtual links"},
 	}

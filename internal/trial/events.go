@@ -57,9 +57,10 @@ func (r *running) late(events <-chan happening) {
 	}
 }
 
-// stopped notes the error that ended a worker before its time.
+// stopped notes the error that ended a worker before its time. After an event
+// it is the event that did.
 func (r *running) stopped(e *End, err error) {
-	if err != nil {
+	if err != nil && len(r.out.Events) == 0 {
 		r.out.Stopped = append(r.out.Stopped, Event{Endpoint: e.Endpoint, What: err.Error()})
 	}
 }

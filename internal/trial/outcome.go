@@ -256,6 +256,9 @@ func (r *running) invalid() []budget.Reason {
 	for _, e := range r.out.Stopped {
 		out = append(out, budget.Reason{Code: "worker_stopped", Text: fmt.Sprintf("%s: %s", e.Endpoint, e.What)})
 	}
+	if n := r.backward(); n > 0 {
+		out = append(out, budget.Reason{Code: "clock_trouble", Text: fmt.Sprintf("%d frames arrived before they were sent", n)})
+	}
 	if err := r.out.unreadable; err != nil {
 		out = append(out, budget.Reason{Code: "run_broken", Text: strings.ReplaceAll(err.Error(), "\n", "; ")})
 	}
@@ -330,6 +333,9 @@ func (r *running) remarks() {
 	if o.Rate.Overfull > 0 {
 		o.warn("burst", o.Rate.Overfull)
 	}
+	r.remarkNumbers()
+	r.remarkRows()
+	r.remarkDrops()
 	for _, f := range o.Closed.Faults {
 		o.warn("counter_fault", f.Counter, f.Frames)
 	}
