@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -38,10 +39,24 @@ func openAsavie(c Config, q Queue, opt xdp.SocketOptions) (*asavieSocket, error)
 		xdp.DefaultSocketFlags = 0
 	}
 	s, err := xdp.NewSocket(c.Port.IfIndex, q.ID, &opt)
+	for end := time.Now().Add(bindTimeout); busy(err) && time.Now().Before(end); s, err = xdp.NewSocket(c.Port.IfIndex, q.ID, &opt) {
+		time.Sleep(bindPause)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open queue %d of %s with asavie/xdp: %w", q.ID, c.Port.Name, err)
 	}
 	return &asavieSocket{sock: s, opt: opt}, nil
+}
+
+// The kernel frees a queue some time after its last holder is gone.
+const (
+	bindTimeout = 2 * time.Second
+	bindPause   = 20 * time.Millisecond
+)
+
+// busy finds EBUSY in an error of the library, which keeps the text only.
+func busy(err error) bool {
+	return err != nil && strings.HasSuffix(err.Error(), unix.EBUSY.Error())
 }
 
 // guarded runs a call into the library and turns its panic into an error.
