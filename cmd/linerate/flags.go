@@ -49,7 +49,7 @@ func (f *trialFlags) register(fs *pflag.FlagSet, s sides) {
 	}
 	fs.DurationVarP(&f.duration, "duration", "t", 10*time.Second, "how long to offer (sink: how long to wait for the END)")
 	fs.StringVar(&f.queues, "queues", "", "device queues: 0,1 or 0-3 or all (default: send on 0, receive on all)")
-	fs.StringVar(&f.cores, "cores", "auto", "CPUs of the workers, in queue order, or auto")
+	fs.StringVar(&f.cores, "cores", "auto", "CPUs of the workers, the sender's first, in queue order, or auto")
 	fs.StringVar(&f.engine, "engine", string(engine.XSK), "xsk or asavie")
 	fs.StringVar(&f.mode, "mode", "auto", "auto, zerocopy (required), copy or generic")
 	if s.tx && s.rx {
@@ -238,7 +238,7 @@ func (f *trialFlags) end(s *trial.Spec, ep *endpoint, plan *corePlan, own endFla
 	if err != nil {
 		return nil, err
 	}
-	cpus, err := plan.take(either(own.cores, f.cores), len(ids))
+	cpus, err := plan.take(own.cores, f.cores, len(ids))
 	if err != nil {
 		return nil, err
 	}

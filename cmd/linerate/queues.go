@@ -69,12 +69,15 @@ func allowedCPUs() []int {
 // corePlan hands out CPUs: the sender's workers first, then the receiver's,
 // each on its own as long as there are any.
 type corePlan struct {
-	free []int
-	next int
+	free   []int
+	next   int // of free
+	shared int // of the list that both ends share
 }
 
-// take returns n CPUs; -1 leaves a worker to the scheduler.
-func (p *corePlan) take(cores string, n int) ([]int, error) {
+// take returns n CPUs of a list of the end's own, else of the list that both
+// ends share; -1 leaves a worker to the scheduler.
+func (p *corePlan) take(own, common string, n int) ([]int, error) {
+	cores := either(own, common)
 	cpus := make([]int, n)
 	if cores == "auto" {
 		for i := range cpus {
@@ -90,8 +93,13 @@ func (p *corePlan) take(cores string, n int) ([]int, error) {
 	if err != nil {
 		return nil, &usageError{fmt.Sprintf("--cores %s: %v", cores, err), "--cores 0,1 or --cores auto"}
 	}
+	first := 0
+	if own == "" {
+		first = p.shared
+		p.shared += n
+	}
 	for i := range cpus {
-		cpus[i] = ids[i%len(ids)]
+		cpus[i] = ids[(first+i)%len(ids)]
 		if len(p.free) > 0 && !slices.Contains(p.free, cpus[i]) {
 			return nil, &usageError{fmt.Sprintf("--cores %s: this process may not run on CPU %d", cores, cpus[i]), fmt.Sprintf("one of %v", p.free)}
 		}
