@@ -151,16 +151,20 @@ func (r *running) sequence() budget.Sequence {
 	return s
 }
 
+// deviceRing is the most that stands in the rings of a device queue: 256 in
+// veth's pointer ring, 512 descriptors in ixgbe's (IXGBE_DEFAULT_TXD and _RXD).
+const deviceRing = 512
+
 // budgetEvents are the events that emptied rings, with the most that stood in
-// them: our own rings and 256 a queue in the device (veth's pointer ring).
+// them: our own TX and RX rings and those of the device.
 func (r *running) budgetEvents() []budget.Event {
 	var out []budget.Event
-	limit := uint64(0)
-	for _, e := range r.ends() {
-		limit += uint64(len(e.Queues)) * (256 + 512)
+	var limit uint64
+	if r.spec.Tx != nil {
+		limit += uint64(len(r.spec.Tx.Queues) * (deviceRing + r.spec.Budget))
 	}
-	if r.rx != nil {
-		limit += uint64(len(r.spec.Rx.Queues) * r.spec.RingSize)
+	if r.spec.Rx != nil {
+		limit += uint64(len(r.spec.Rx.Queues) * (deviceRing + r.spec.RingSize))
 	}
 	for _, e := range r.out.Events {
 		out = append(out, budget.Event{Kind: e.What, Limit: limit})

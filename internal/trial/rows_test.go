@@ -134,3 +134,22 @@ func TestOurFramesAreNotForeign(t *testing.T) {
 
 // noReceiver stands where only the presence of one counts.
 type noReceiver struct{ engine.Receiver }
+
+// An event may have emptied every ring, once, and no more than they hold.
+func TestEventsHoldWhatTheRingsHold(t *testing.T) {
+	queues := func(n int) *End { return &End{Queues: make([]engine.Queue, n)} }
+	for _, c := range []struct {
+		tx, rx *End
+		want   uint64
+	}{{queues(1), nil, 512 + 2048}, {nil, queues(3), 3 * (512 + 64)}, {queues(2), queues(1), 2*(512+2048) + 512 + 64}} {
+		r := &running{spec: Spec{Tx: c.tx, Rx: c.rx, Budget: 2048, RingSize: 64}, out: &Outcome{}}
+		if got := r.budgetEvents(); len(got) != 0 {
+			t.Errorf("nothing happened: %v", got)
+		}
+		r.out.Events = []Event{{"a", "link down"}, {"a", "link up"}}
+		got := r.budgetEvents()
+		if len(got) != 2 || got[0].Limit != c.want || got[0].Kind != "link down" || got[1].Limit != 0 {
+			t.Errorf("%v, want %d at once", got, c.want)
+		}
+	}
+}
