@@ -314,7 +314,7 @@ func (r *running) remarks() {
 		long, _ := frame.LeastFrame(r.spec.Stream.Stack)
 		o.warn("short_tag", fmt.Sprintf("a frame of %d bytes", r.spec.Stream.Sizes.Min()), long)
 	}
-	if r.spec.Action != Verify {
+	if r.spec.Action == Count || r.spec.Action == Drop {
 		o.warn("loss_not_judged", r.spec.Action)
 	}
 	for _, e := range o.Events {
