@@ -176,6 +176,8 @@ func (f *trialFlags) checkRanges(tx bool) error {
 		return &usageError{fmt.Sprintf("--interval %s: want at least 10ms", f.interval), "--interval 1s"}
 	case f.duration < 0 || f.warmup < 0 || f.settle < 0:
 		return &usageError{"a time cannot be negative", "-t 10s"}
+	case tx && f.duration == 0 && f.count == 0:
+		return &usageError{"--duration 0 without --count would send for ever", "-n 1000000, or -t 24h"}
 	case f.duration > 0 && f.warmup >= f.duration:
 		return &usageError{fmt.Sprintf("--warmup %s leaves nothing of --duration %s", f.warmup, f.duration), "a longer -t"}
 	case f.duration > maxDuration:
