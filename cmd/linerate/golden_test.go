@@ -160,7 +160,7 @@ func TestGoldenDocuments(t *testing.T) {
 
 // chance are the warnings that a run has or has not, as the machine is busy or
 // the rings were full when the event came.
-var chance = []string{"stalls", "burst", "link_event", "held_frames"}
+var chance = []string{"stalls", "burst", "own_queue_latency", "link_event", "held_frames"}
 
 // shape is what two runs of one kind have in common. Warnings about how busy
 // the machine was are left out, and what nobody can know beforehand: whether a
