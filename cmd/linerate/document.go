@@ -98,6 +98,9 @@ func latencyDocument(o *trial.Outcome) *report.Latency {
 	if o.Spec.Tx == nil || o.Spec.Rx == nil || o.Spec.Action != trial.Verify {
 		return nil // the ends need not share a clock
 	}
+	if len(o.Rx.Queues) == 0 {
+		return nil // the receiver took it along
+	}
 	l := &report.Latency{NoStamp: report.Ptr(o.Rx.NoStamp)}
 	h := o.Rx.Latency
 	if h == nil {
@@ -141,7 +144,7 @@ func streamDocuments(o *trial.Outcome) []report.Stream {
 		out = append(out, d)
 	}
 	if len(out) == 0 && s.Sent != nil {
-		s.Received, s.Lost = report.Ptr(uint64(0)), o.Frames.Lost
+		s.Received, s.Lost = o.Frames.Received, o.Frames.Lost
 		out = append(out, s)
 	}
 	return out

@@ -225,7 +225,7 @@ func TestDefaultRouteIsGuarded(t *testing.T) {
 	if code != exitCannotRun || !strings.Contains(stderr, "default route") || !strings.Contains(stderr, "--i-own-this-link") {
 		t.Errorf("exit %d, says %q", code, stderr)
 	}
-	if code, _, stderr := invoke(t, "run", "--tx", lab.A(), "--rx", lab.B(), "-n", "100", "--rate", "10kpps", "--i-own-this-link"); code != exitPassed {
+	if code, _, stderr := invoke(t, "run", "--tx", lab.A(), "--rx", lab.B(), "-n", "100", "--rate", "10kpps", "--max-rate-error", "100", "--i-own-this-link"); code != exitPassed {
 		t.Errorf("with --i-own-this-link: exit %d, %s", code, stderr)
 	}
 }

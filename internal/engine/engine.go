@@ -129,6 +129,7 @@ type TxQueue struct {
 	Bytes      uint64 // L2 bytes with FCS of the submitted frames
 	Stalls     pace.Stalls
 	Thrown     uint64 // of Unsent: permits the pacer threw away as debt
+	Tail       uint64 // of Thrown: after the last frame
 	Unwritten  uint64 // of Unsent: granted, but the ring took fewer
 	Held       uint64 // still in the TX ring at the end
 	// Excused is when the worker was off its CPU or catching up: there the

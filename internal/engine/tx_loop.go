@@ -241,6 +241,7 @@ func (l *txLoop) settle() {
 	p := l.pacer
 	l.q.Offered = p.Offered()
 	l.q.Thrown = p.Thrown()
+	l.q.Tail = p.Tail()
 	l.q.Unsent = p.Thrown() + l.q.Unwritten
 	l.q.Stalls = p.Stalls()
 	if l.q.Batches > 0 {

@@ -32,9 +32,29 @@ func TestFinishThrowsWhatIsOwed(t *testing.T) {
 			if p.Granted() != c.granted || p.Thrown() != c.thrown {
 				t.Errorf("granted %d thrown %d, want %d and %d", p.Granted(), p.Thrown(), c.granted, c.thrown)
 			}
+			if want := c.thrown; p.Tail() != want {
+				t.Errorf("tail %d, want %d", p.Tail(), want)
+			}
 			if n, _ := p.Due(now+1e9, 10); n != 0 || !p.Done() {
 				t.Errorf("grants %d after Finish", n)
 			}
 		})
+	}
+}
+
+// A worker that does not come back before the time is up was stalled, from when
+// the next permit was due.
+func TestFinishNotesTheStall(t *testing.T) {
+	p := New(Config{PPS: 1e6, Workers: 1})
+	p.Start(0)
+	for p.Granted() < 10 {
+		p.Due(p.Next(), 1)
+	}
+	p.Finish(10_000 + 5e6)
+	if s := p.Stalls(); s.Count != 1 || s.Sum != 5e6 || s.Longest != 5e6 {
+		t.Errorf("stalls %+v, want one of 5 ms", s)
+	}
+	if p.Tail() != 5001 || p.Tail() != p.Thrown() {
+		t.Errorf("tail %d of %d thrown, want 5001", p.Tail(), p.Thrown())
 	}
 }

@@ -32,6 +32,7 @@ type Pacer struct {
 	limit      uint64 // this worker's share of the count
 	granted    uint64
 	thrown     uint64
+	tail       uint64 // of thrown: by Finish
 	done       bool
 	window     window
 	stalls     Stalls

@@ -3,13 +3,18 @@ package trial
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"linerate/internal/budget"
 	"linerate/internal/engine"
+	"linerate/internal/lab/veth"
+	"linerate/internal/nettest"
 )
 
 // disturb does something to an end's interface in mid-run.
@@ -85,6 +90,56 @@ func TestSinkLosesItsInterface(t *testing.T) {
 			t.Errorf("verdict %s, measured %s", o.Verdict, o.Measured)
 		}
 	})
+}
+
+// A receiver's process that is killed takes its account along: how many were
+// received is unknown, not 0, and so is what was lost.
+func TestReceiverIsKilled(t *testing.T) {
+	nettest.Require(t, nettest.Root, nettest.AFXDP)
+	lab := nettest.Lab(t, veth.Config{})
+	s := spec(t, engine.Asavie, lab.A(), lab.B())
+	s.Tx.Engine, s.Count, s.Duration = engine.XSK, 0, 20*time.Second
+	timer := time.AfterFunc(time.Second, func() {
+		children, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", childrenOf(t)))
+		var pid int
+		if _, serr := fmt.Sscan(string(children), &pid); err != nil || serr != nil {
+			t.Errorf("find the child: %q, %v", children, errors.Join(err, serr))
+			return
+		}
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	})
+	defer timer.Stop()
+	o, err := Run(context.Background(), s, nil)
+	if o == nil || err == nil {
+		t.Fatalf("outcome %v, error %v", o, err)
+	}
+	if o.Frames.Received != nil || o.Frames.Lost != nil || o.Frames.Unexplained != nil {
+		t.Errorf("received %v, lost %v, unexplained %v: want all unknown\n%s", o.Frames.Received, o.Frames.Lost, o.Frames.Unexplained, rowsText(o))
+	}
+	if o.Verdict != budget.Invalid || o.Reasons[0].Code != "worker_stopped" {
+		t.Errorf("verdict %s: %v", o.Verdict, o.Reasons)
+	}
+}
+
+// childrenOf finds the thread of this process that has a child.
+func childrenOf(t *testing.T) (tid int) {
+	t.Helper()
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		data, err := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
+		if err == nil && len(data) > 0 {
+			_, err = fmt.Sscan(task.Name(), &tid)
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	return tid
 }
 
 // What happens to an interface after the last frame and before the last reading

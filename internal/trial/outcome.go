@@ -133,7 +133,7 @@ func (r *running) sequence() budget.Sequence {
 	for _, q := range r.out.Tx.Queues {
 		s.EndRefused += q.RefusedEnd
 	}
-	if r.rx == nil || r.spec.Action != Verify {
+	if r.rx == nil || r.spec.Action != Verify || len(r.out.Rx.Queues) == 0 {
 		return s
 	}
 	t := r.out.Rx.Totals
@@ -242,7 +242,7 @@ func pacingError(queues []engine.TxQueue, written uint64, span int64, asked floa
 	due := asked * float64(span) / 1e9
 	for _, q := range queues {
 		away := asked / float64(len(queues)) * q.Stalls.Sum.Seconds()
-		due -= min(float64(q.Thrown), away)
+		due -= min(float64(q.Thrown-min(q.Tail, q.Thrown)), away) // the span ends with the last frame
 	}
 	if due <= 0 {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -41,6 +42,9 @@ func (r *running) remarkNumbers() {
 	}
 	if r.spec.Tx == nil {
 		return
+	}
+	if e := o.Rate.PacingError; e != nil && !(math.Abs(*e) <= r.spec.MaxRateError) {
+		o.warn("rate_error", *e*100)
 	}
 	speed := r.spec.Tx.Port.Speed
 	if pps := o.Rate.TxPPS; pps != nil && speed > 0 {
