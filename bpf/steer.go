@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -78,6 +79,17 @@ func (s *Steer) SetSocket(queue, fd int) error {
 	err := s.coll.Maps["sockets"].Put(uint32(queue), uint32(fd))
 	if err != nil {
 		return fmt.Errorf("set socket of queue %d: %w", queue, err)
+	}
+	return nil
+}
+
+// ClearSocket takes a receive queue's socket away again: our frames of that
+// queue pass to the stack from now on, counted as ReasonNoSocket. Frames that
+// were given to the socket before are there within one NAPI poll.
+func (s *Steer) ClearSocket(queue int) error {
+	err := s.coll.Maps["sockets"].Delete(uint32(queue))
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("clear socket of queue %d: %w", queue, err)
 	}
 	return nil
 }

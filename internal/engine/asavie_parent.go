@@ -256,15 +256,16 @@ func (s *asavieSender) Close() error {
 // program and its map are ours.
 type asavieReceiver struct {
 	*asavieProcess
-	steer *bpf.Steer
-	att   *bpf.Attachment
-	armed bool
+	steer  *bpf.Steer
+	att    *bpf.Attachment
+	armed  bool
+	queues []Queue
 }
 
 // OpenAsavieReceiver opens the library's sockets for receiving, in a process
 // of their own.
 func OpenAsavieReceiver(c Config, o RxOptions) (Receiver, error) {
-	r := &asavieReceiver{}
+	r := &asavieReceiver{queues: c.Queues}
 	if err := r.open(c, o); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -316,6 +317,12 @@ func (r *asavieReceiver) Arm() error {
 	}
 	r.armed = true
 	return nil
+}
+
+// Disarm takes the child's sockets out of the program's map.
+func (r *asavieReceiver) Disarm() error {
+	r.armed = false
+	return disarm(r.steer, r.queues)
 }
 
 // Run receives one trial in the child.

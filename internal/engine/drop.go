@@ -50,6 +50,9 @@ func (r *dropReceiver) Ended() bool { return false }
 // Arm has nothing to do: every frame is accounted for where it is counted.
 func (r *dropReceiver) Arm() error { return nil }
 
+// Disarm has nothing to undo.
+func (r *dropReceiver) Disarm() error { return nil }
+
 // Program reads what the sink program has counted.
 func (r *dropReceiver) Program() (ProgramCounts, error) {
 	queues, err := r.sink.QueueCounters()

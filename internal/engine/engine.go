@@ -168,6 +168,9 @@ type Receiver interface {
 	// Arm directs the frames to the sockets: until then they go to the stack, so
 	// that none of before the baselines waits in a ring. Run does it if need be.
 	Arm() error
+	// Disarm undoes it before the last readings, for the same reason: what comes
+	// after would wait in a ring that nobody empties.
+	Disarm() error
 	// Run takes frames until ctx ends, then empties the rings.
 	Run(ctx context.Context, w Watch) (RxResult, error)
 	// Ended tells, during Run, whether every sequence space has its END.

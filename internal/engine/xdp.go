@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+
 	"github.com/cilium/ebpf"
 
 	"linerate/bpf"
@@ -66,4 +68,13 @@ func (c *ProgramCounts) add(q bpf.QueueCounters) {
 	for _, r := range bpf.PassReasons() {
 		c.Passed[q.Queue][string(r)] = q.Frames[r]
 	}
+}
+
+// disarm takes the sockets of the queues out of a program's map.
+func disarm(s *bpf.Steer, queues []Queue) error {
+	var errs []error
+	for _, q := range queues {
+		errs = append(errs, s.ClearSocket(q.ID))
+	}
+	return errors.Join(errs...)
 }

@@ -98,6 +98,9 @@ func (r *xskReceiver) Arm() error {
 	return nil
 }
 
+// Disarm takes the sockets out of the program's map.
+func (r *xskReceiver) Disarm() error { return disarm(r.steer, r.cfg.Queues) }
+
 func (r *xskReceiver) Program() (ProgramCounts, error) { return steerCounts(r.steer) }
 
 // Run takes frames until ctx ends; what is in the rings then is taken too.

@@ -6,8 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"linerate/bpf"
 	"linerate/internal/budget"
 	"linerate/internal/engine"
+	"linerate/internal/nic"
 )
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
@@ -82,6 +86,57 @@ func TestFramesBeforeTheBaselines(t *testing.T) {
 		}
 		expect(t, o, map[string]uint64{"received": 0, "untagged": 0})
 	})
+}
+
+// Frames of others that come while the trial ends stand in no ring that has been
+// emptied already.
+func TestFramesAtTheEnd(t *testing.T) {
+	eachEngine(t, func(t *testing.T, eng engine.Name, a, b string) {
+		s := spec(t, eng, a, b)
+		s.Tx, s.AnyRun, s.Count, s.Duration, s.Action = nil, true, 0, 300*time.Millisecond, Count
+		s.Steer = bpf.SteerConfig{Match: bpf.MatchAll, Queues: s.Rx.Port.RxQueues}
+		stop := make(chan struct{})
+		done := make(chan error)
+		go func() { done <- chatter(openPort(t, a), stop) }()
+		o := run(t, s)
+		close(stop)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range o.Closed.Residuals {
+			if r.Boundary == budget.RxSocket && r.Frames != 0 {
+				t.Errorf("%d frames between %s and %s\n%s", r.Frames, r.From, r.To, rowsText(o))
+			}
+		}
+		if o.Rx.Queues[0].Taken == 0 {
+			t.Error("nothing came at all")
+		}
+	})
+}
+
+// chatter sends frames of nobody's run until stop is closed.
+func chatter(p *nic.Port, stop <-chan struct{}) error {
+	var fd int
+	err := p.NS.Do(func() (err error) {
+		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	frame := append(append([]byte{2, 2, 2, 2, 2, 2}, p.MAC[:]...), 0x88, 0xb5) // IEEE 802 local experimental
+	frame = append(frame, make([]byte, 46)...)
+	for {
+		select {
+		case <-stop:
+			return nil
+		case <-time.After(50 * time.Microsecond):
+			if err := unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: p.Index}); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // A sink whose sender never says END knows only what it is missing for sure.

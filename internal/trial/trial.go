@@ -18,6 +18,7 @@ const (
 	carrierWait = 30 * time.Second      // ixgbe re-links for about 10 s after an attach
 	leadIn      = 20 * time.Millisecond // from the baselines to the first frame
 	endPoll     = 50 * time.Millisecond
+	napi        = time.Millisecond      // much longer than the poll that hands a frame over
 	quiet       = 50 * time.Millisecond // longer than the gap between two END frames
 	eventGrace  = 20 * time.Millisecond // from an event to our hearing of it
 )
@@ -181,6 +182,7 @@ func (r *running) measure(ctx context.Context) error {
 	r.wait(ctx, events, stopSend, txDone, rxDone)
 	r.overNs = xsk.NowNs()
 	r.settle()
+	disarmed := r.disarm()
 	stopRecv()
 	<-rxDone.done
 	<-txDone.done
@@ -191,9 +193,18 @@ func (r *running) measure(ctx context.Context) error {
 	}
 	r.late(events)
 	r.stopped(r.spec.Tx, txDone.err)
-	r.stopped(r.spec.Rx, rxDone.err)
+	r.stopped(r.spec.Rx, errors.Join(rxDone.err, disarmed))
 	r.finish()
-	return errors.Join(txDone.err, rxDone.err)
+	return errors.Join(txDone.err, rxDone.err, disarmed)
+}
+
+// disarm keeps later frames out of the rings that are emptied next.
+func (r *running) disarm() error {
+	if r.rx == nil {
+		return nil
+	}
+	defer time.Sleep(napi)
+	return r.rx.Disarm()
 }
 
 // side is one end's goroutine: its result is valid once done is closed.
