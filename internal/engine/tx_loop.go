@@ -94,14 +94,28 @@ func (l *txLoop) run(stop *atomic.Bool, o Offer, i, n int, f Fault) error {
 	l.endNs = xsk.NowNs()
 	l.pacer.Finish(l.endNs)
 	l.settle()
-	if err == nil && o.EndMarks {
-		err = l.end(fw)
-	}
-	if derr := l.drain(); err == nil {
-		err = derr
+	if ferr := l.finish(fw, err == nil && o.EndMarks); err == nil {
+		err = ferr
 	}
 	l.q.Held = l.path.held()
 	l.publish()
+	return err
+}
+
+// finish waits for what is under way, and then closes the space: END frames
+// must not find the ring full, nor be taken for the data frames that the device
+// refuses meanwhile.
+func (l *txLoop) finish(fw *frame.Writer, marks bool) error {
+	err := l.drain()
+	if err != nil || !marks {
+		return err
+	}
+	before := l.q.Refused
+	err = l.end(fw)
+	if derr := l.drain(); err == nil {
+		err = derr
+	}
+	l.q.RefusedEnd = l.q.Refused - before
 	return err
 }
 
@@ -169,12 +183,12 @@ func (l *txLoop) send(fw *frame.Writer, n int) {
 	first := int64(0)
 	for n > 0 {
 		now := xsk.NowNs()
-		if first == 0 {
-			first = now
-		}
 		sent, bytes := l.path.put(fw, min(n, stampEvery), now)
 		if sent == 0 {
 			break
+		}
+		if first == 0 {
+			first = now
 		}
 		n -= sent
 		l.q.Submitted += uint64(sent)
@@ -185,11 +199,14 @@ func (l *txLoop) send(fw *frame.Writer, n int) {
 			l.q.Warmup = Warmup{Thrown: l.pacer.Thrown(), Refused: l.q.Refused, Stalls: l.pacer.Stalls()}
 		}
 	}
+	l.q.Unwritten += uint64(n)
+	if first == 0 {
+		return
+	}
 	if l.firstNs == 0 {
 		l.firstNs = first
 	}
 	l.q.Batches++
-	l.q.Unwritten += uint64(n)
 	if l.inFlight > uint64(l.budget)/4 {
 		l.q.OwnQueue++
 	}
@@ -203,6 +220,7 @@ func (l *txLoop) push() error {
 	if !l.path.needsKick() && now-l.doneNs < watchdogNs {
 		return nil
 	}
+	before := l.path.held()
 	for range 2 * l.budget {
 		r := l.path.kick()
 		l.kicks++
@@ -217,9 +235,15 @@ func (l *txLoop) push() error {
 			return nil
 		case xsk.KickFatal:
 			return fmt.Errorf("send on queue %d: %w", l.q.Queue.ID, r.Errno)
-		default: // done, or back-pressure: the next turn goes on
+		default:
 			l.doneNs = now
-			return nil
+			// Done does not say that all was taken: as long as it helps, again.
+			// Back-pressure, or a driver that sends by itself: the next turn.
+			held := l.path.held()
+			if held == 0 || held >= before || r.Code != xsk.KickDone || !l.path.needsKick() {
+				return nil
+			}
+			before = held
 		}
 	}
 	return nil
@@ -252,40 +276,40 @@ func (l *txLoop) settle() {
 // end sends the END frames of this worker's space. A trial that was stopped
 // ends its spaces too: the count is what a sink needs most then.
 func (l *txLoop) end(fw *frame.Writer) error {
-	sent, before := fw.Seq(), l.q.Refused
+	sent := fw.Seq()
 	for k := range endMarks {
 		if k > 0 {
 			time.Sleep(endGap)
 		}
 		l.reap(xsk.NowNs())
-		bytes, ok := l.path.putEnd(fw, sent, xsk.NowNs())
-		if !ok {
-			continue
+		if bytes, ok := l.path.putEnd(fw, sent, xsk.NowNs()); ok {
+			l.q.EndFrames++
+			l.q.Submitted++
+			l.q.Bytes += bytes
+			l.inFlight++
 		}
-		l.q.EndFrames++
-		l.q.Submitted++
-		l.q.Bytes += bytes
-		l.inFlight++
-		if err := l.push(); err != nil {
+		if err := l.push(); err != nil { // also when the ring is full: that is what empties it
 			return err
 		}
 	}
-	l.q.RefusedEnd = l.q.Refused - before
 	return nil
 }
 
 // drain waits until the kernel has given every frame back.
 func (l *txLoop) drain() error {
 	until := xsk.NowNs() + drainNs
-	for l.reap(xsk.NowNs()); l.inFlight > 0 && xsk.NowNs() < until; l.reap(xsk.NowNs()) {
-		if l.path.held() > 0 {
+	for now := xsk.NowNs(); ; now = xsk.NowNs() {
+		l.reap(now)
+		if l.inFlight == 0 || now > until {
+			return nil
+		}
+		if l.path.held() > 0 || now-l.doneNs > watchdogNs {
 			if err := l.push(); err != nil {
 				return err
 			}
 		}
 		time.Sleep(50 * time.Microsecond)
 	}
-	return nil
 }
 
 // lose applies the faults of the budget's own test.
