@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -38,25 +39,29 @@ func openAsavie(c Config, q Queue, opt xdp.SocketOptions) (*asavieSocket, error)
 	default:
 		xdp.DefaultSocketFlags = 0
 	}
-	s, err := xdp.NewSocket(c.Port.IfIndex, q.ID, &opt)
-	for end := time.Now().Add(bindTimeout); busy(err) && time.Now().Before(end); s, err = xdp.NewSocket(c.Port.IfIndex, q.ID, &opt) {
-		time.Sleep(bindPause)
-	}
+	s, err := bindAsavie(c, q, opt)
 	if err != nil {
 		return nil, fmt.Errorf("open queue %d of %s with asavie/xdp: %w", q.ID, c.Port.Name, err)
 	}
 	return &asavieSocket{sock: s, opt: opt}, nil
 }
 
-// The kernel frees a queue some time after its last holder is gone.
+// The kernel frees a queue some time after its last socket, another process's
+// too, is gone: 10 to 55 ms measured. The library gives up at once.
 const (
-	bindTimeout = 2 * time.Second
-	bindPause   = 20 * time.Millisecond
+	bindPatience = 2 * time.Second
+	bindPause    = 20 * time.Millisecond
 )
 
-// busy finds EBUSY in an error of the library, which keeps the text only.
-func busy(err error) bool {
-	return err != nil && strings.HasSuffix(err.Error(), unix.EBUSY.Error())
+// bindAsavie opens a socket as soon as the queue is free.
+func bindAsavie(c Config, q Queue, opt xdp.SocketOptions) (*xdp.Socket, error) {
+	for until := time.Now().Add(bindPatience); ; time.Sleep(bindPause) {
+		s, err := xdp.NewSocket(c.Port.IfIndex, q.ID, &opt)
+		// The errno is in the text only.
+		if err == nil || time.Now().After(until) || !strings.HasSuffix(err.Error(), unix.EBUSY.Error()) {
+			return s, err
+		}
+	}
 }
 
 // guarded runs a call into the library and turns its panic into an error.
@@ -74,7 +79,7 @@ func guarded(f func()) (err error) {
 type asavieTx struct {
 	*asavieSocket
 	prev []wire.BufLen
-	errs error
+	err  error // of the last call that panicked, until the next kick
 }
 
 func newAsavieTx(c Config, q Queue) (*asavieTx, error) {
@@ -87,10 +92,27 @@ func newAsavieTx(c Config, q Queue) (*asavieTx, error) {
 	return &asavieTx{asavieSocket: s, prev: make([]wire.BufLen, c.Budget)}, nil
 }
 
-func (a *asavieTx) room() int { return a.sock.NumFreeTxSlots() }
+// fresh: another trial's frames may differ where this one writes nothing.
+func (a *asavieTx) fresh() {
+	a.err = nil
+	clear(a.prev)
+}
+
+func (a *asavieTx) longest() wire.BufLen { return wire.BufLen(a.opt.FrameSize) }
+
+func (a *asavieTx) invalid() (uint64, error) {
+	st, err := xsk.ReadStatistics(a.sock.FD())
+	return st.TxInvalidDescs, err
+}
+
+// room is what put takes now: the ring has room for frames that the kernel has
+// taken and not yet given back, but there are no buffers for them.
+func (a *asavieTx) room() int {
+	return min(a.sock.NumFreeTxSlots(), a.opt.NumFrames-a.sock.NumTransmitted())
+}
 
 func (a *asavieTx) put(fw *frame.Writer, n int, now int64) (sent int, bytes uint64) {
-	descs := a.sock.GetDescs(n)
+	descs := a.sock.GetDescs(min(n, a.room()))
 	for i := range descs {
 		c := descs[i].Addr / uint64(a.opt.FrameSize)
 		size := fw.Next(a.sock.GetFrame(descs[i]), a.prev[c], uint64(now))
@@ -105,15 +127,15 @@ func (a *asavieTx) put(fw *frame.Writer, n int, now int64) (sent int, bytes uint
 // itself what the kick answered. There is room for all: put asked for no more.
 func (a *asavieTx) transmit(descs []xdp.Desc) (n int) {
 	if err := guarded(func() { n = a.sock.Transmit(descs) }); err != nil {
-		a.errs = err
+		a.err = err
 		n = len(descs) // they stand in the ring: the library published them first
 	}
 	return n
 }
 
 func (a *asavieTx) putEnd(fw *frame.Writer, sent uint64, now int64) (uint64, bool) {
-	descs := a.sock.GetDescs(1)
-	if len(descs) == 0 || a.room() == 0 {
+	descs := a.sock.GetDescs(min(1, a.room()))
+	if len(descs) == 0 {
 		return 0, false
 	}
 	size := fw.End(a.sock.GetFrame(descs[0]), sent, uint64(now))
@@ -131,39 +153,49 @@ func (a *asavieTx) reap() int {
 // kick sends what an EAGAIN or EBUSY has left in the ring. Which of the two it
 // was the library does not tell: refusals are the device's own count.
 func (a *asavieTx) kick() xsk.KickResult {
+	a.err = nil // of an earlier call: what it was about stands in the ring still
 	a.transmit(nil)
 	switch {
-	case a.errs != nil && errors.Is(unix.ENETDOWN, a.errno()):
-		a.errs = nil
-		return xsk.KickResult{Code: xsk.KickNetDown, Errno: unix.ENETDOWN}
-	case a.errs != nil:
-		return xsk.KickResult{Code: xsk.KickFatal, Errno: a.errno()}
+	case a.err != nil:
+		return kickResult(a.err)
 	case a.held() > 0:
 		return xsk.KickResult{Code: xsk.KickAgain}
 	}
 	return xsk.KickResult{Code: xsk.KickDone}
 }
 
-// errno digs the number out of the library's panic text.
-func (a *asavieTx) errno() unix.Errno {
-	var rc uintptr // -1, as the library prints it
-	var n int
-	text := a.errs.Error()
-	if _, err := fmt.Sscanf(text, "asavie/xdp panicked: sendto failed with rc=%d and errno=%d", &rc, &n); err != nil {
+// kickResult gives the library's panic its meaning.
+func kickResult(err error) xsk.KickResult {
+	r := xsk.KickResult{Code: xsk.KickFatal, Errno: panicErrno(err)}
+	switch r.Errno {
+	case unix.ENETDOWN:
+		r.Code = xsk.KickNetDown
+	case unix.ENOBUFS, unix.ENOMEM:
+		r.Code = xsk.KickNoBufs
+	}
+	return r
+}
+
+// panicErrno digs the number out of the library's panic text, EIO if there is
+// none: "sendto failed with rc=18446744073709551615 and errno=100".
+func panicErrno(err error) unix.Errno {
+	_, number, found := strings.Cut(err.Error(), " and errno=")
+	n, perr := strconv.ParseUint(number, 10, 12)
+	if !found || perr != nil || n == 0 {
 		return unix.EIO
 	}
 	return unix.Errno(n)
 }
 
-func (a *asavieTx) needsKick() bool { return a.held() > 0 }
+func (a *asavieTx) needsKick() bool { return a.err != nil || a.held() > 0 }
 
 func (a *asavieTx) held() uint64 { return uint64(a.opt.TxRingNumDescs - a.sock.NumFreeTxSlots()) }
 
 // asavieRx is one receiving queue.
 type asavieRx struct {
 	*asavieSocket
-	rx   *rxLoop
-	base xsk.Stats
+	rx    *rxLoop
+	batch int
 }
 
 func newAsavieRx(c Config, q Queue) (*asavieRx, error) {
@@ -172,46 +204,38 @@ func newAsavieRx(c Config, q Queue) (*asavieRx, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &asavieRx{asavieSocket: s, rx: newRxLoop(q)}
+	a := &asavieRx{asavieSocket: s, rx: newRxLoop(q), batch: c.Batch}
 	a.sock.Fill(a.sock.GetDescs(2 * c.RingSize))
 	return a, nil
 }
 
 // run takes frames until stop is set, then what is left.
-func (a *asavieRx) run(stop *atomic.Bool, w *watched, queues int, f Fault, batch int) error {
-	if err := pin(a.rx.q.Queue.CPU); err != nil {
+func (a *asavieRx) run(stop *atomic.Bool, w *watched, queues int, f Fault) error {
+	a.rx.start(w, queues, f) // first: nothing of the last trial may be reported again
+	if err := pin(a.rx.queue.CPU); err != nil {
 		return err
 	}
-	var err error
-	if a.base, err = xsk.ReadStatistics(a.sock.FD()); err != nil {
+	read := func() (xsk.Stats, error) { return xsk.ReadStatistics(a.sock.FD()) }
+	base, err := read()
+	if err != nil {
 		return err
 	}
-	a.rx.start(w, queues, f)
-	for {
-		n := min(a.sock.NumReceived(), batch)
-		if n > 0 {
-			a.turn(n)
-			continue
-		}
-		if stop.Load() {
-			break
-		}
-		var perr error
-		if err = guarded(func() { _, _, perr = a.sock.Poll(int(pollEvery / time.Millisecond)) }); err != nil || perr != nil {
-			err = errors.Join(err, perr)
-			break
-		}
-	}
-	a.rx.publish()
-	st, serr := xsk.ReadStatistics(a.sock.FD())
-	if serr == nil {
-		a.rx.socket(st, a.base)
-	}
-	return errors.Join(err, serr)
+	err = a.rx.follow(stop, a.opt.RxRingNumDescs+a.opt.FillRingNumDescs, a.turn, a.wait)
+	return errors.Join(err, a.rx.end(base, read))
 }
 
-func (a *asavieRx) turn(n int) {
-	descs := a.sock.Receive(n)
+// wait blocks until a frame is there, or for pollEvery.
+func (a *asavieRx) wait() error {
+	_, _, err := a.sock.Poll(int(pollEvery / time.Millisecond))
+	return err
+}
+
+// turn takes one batch and gives its buffers back.
+func (a *asavieRx) turn() int {
+	descs := a.sock.Receive(a.batch)
+	if len(descs) == 0 {
+		return 0
+	}
 	a.rx.batch()
 	for _, d := range descs {
 		// The library shows a frame from its start; the stamp lies before it.
@@ -223,5 +247,5 @@ func (a *asavieRx) turn(n int) {
 		descs[i].Addr -= descs[i].Addr % uint64(a.opt.FrameSize)
 	}
 	a.sock.Fill(descs)
-	a.rx.publish()
+	return len(descs)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,7 +61,6 @@ const reportEvery = 50 * time.Millisecond
 // child is the state of an asavie child process.
 type child struct {
 	in      *json.Decoder
-	mu      sync.Mutex // serialises out
 	out     *json.Encoder
 	tx      []*txLoop
 	rx      []*asavieRx
@@ -70,44 +68,66 @@ type child struct {
 	sockets *bpf.SocketMap // a receiver's
 	stop    atomic.Bool
 	watched atomic.Pointer[watched]
+	lost    error // why there are no more orders; set before their channel is closed
 }
 
 // mapFD is the descriptor at which the parent passes the XSKMAP on to a
 // receiver: the first after the standard three.
 const mapFD = 3
 
-// RunChild is the child's whole life: it ends when the parent closes in.
-func RunChild(ctx context.Context, in io.Reader, out io.Writer) error {
+// RunChild is the child's whole life: it ends when the parent closes in. The
+// context is not listened to: a signal that ends it reached the parent too,
+// which will say stop.
+func RunChild(_ context.Context, in io.Reader, out io.Writer) error {
 	c := &child{in: json.NewDecoder(in), out: json.NewEncoder(out)}
 	var order childOrder
-	if err := c.in.Decode(&order); err != nil || order.Open == nil {
-		return fmt.Errorf("asavie child: no order to open: %w", err)
+	if err := c.in.Decode(&order); err != nil {
+		return fmt.Errorf("read the order to open: %w", err)
 	}
-	if err := c.open(order.Open); err != nil {
+	if order.Open == nil {
+		return c.say(childReport{Err: "the first order is not to open"})
+	}
+	if err := guard(func() error { return c.open(order.Open) }); err != nil {
 		return c.say(childReport{Err: err.Error()})
 	}
 	if err := c.say(c.ready()); err != nil {
 		return err
 	}
-	orders := make(chan childOrder)
-	go func() {
-		defer close(orders)
-		for {
-			var o childOrder
-			if c.in.Decode(&o) != nil {
-				return
-			}
-			orders <- o
-		}
-	}()
-	return c.serve(ctx, orders)
+	return c.work()
 }
 
-func (c *child) say(r childReport) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.out.Encode(r)
+// work carries out orders until there are no more.
+func (c *child) work() error {
+	orders, quit := make(chan childOrder), make(chan struct{})
+	defer close(quit)
+	go c.listen(orders, quit)
+	if err := c.serve(orders); err != nil {
+		return err
+	}
+	if !errors.Is(c.lost, io.EOF) {
+		return c.say(childReport{Err: fmt.Sprintf("read an order: %v", c.lost)})
+	}
+	return nil
 }
+
+// listen passes orders on until there are no more, or quit is closed.
+func (c *child) listen(orders chan<- childOrder, quit <-chan struct{}) {
+	defer close(orders)
+	for {
+		var o childOrder
+		if c.lost = c.in.Decode(&o); c.lost != nil {
+			return
+		}
+		select {
+		case orders <- o:
+		case <-quit:
+			return
+		}
+	}
+}
+
+// say belongs to the goroutine in RunChild.
+func (c *child) say(r childReport) error { return c.out.Encode(r) }
 
 // open opens the sockets and, for a receiver, the map to put them in.
 func (c *child) open(o *childOpen) (err error) {
@@ -139,7 +159,7 @@ func (c *child) open(o *childOpen) (err error) {
 // arm puts the sockets in the map.
 func (c *child) arm() childReport {
 	for _, a := range c.rx {
-		if err := c.sockets.SetSocket(a.rx.q.Queue.ID, a.sock.FD()); err != nil {
+		if err := c.sockets.SetSocket(a.rx.queue.ID, a.sock.FD()); err != nil {
 			return childReport{Err: err.Error()}
 		}
 	}
@@ -148,7 +168,7 @@ func (c *child) arm() childReport {
 
 // ready tells the mode that the kernel granted.
 func (c *child) ready() childReport {
-	r := childReport{Ready: true, Mode: "copy"}
+	r := childReport{Ready: true, Mode: copied}
 	var fd int
 	if len(c.tx) > 0 {
 		fd = c.tx[0].path.(*asavieTx).sock.FD()
@@ -156,13 +176,13 @@ func (c *child) ready() childReport {
 		fd = c.rx[0].sock.FD()
 	}
 	if zc, err := xsk.ReadZeroCopied(fd); err == nil && zc {
-		r.Mode = "zerocopy"
+		r.Mode = zeroCopied
 	}
 	return r
 }
 
 // serve carries out one trial an order until the parent is gone.
-func (c *child) serve(ctx context.Context, orders <-chan childOrder) error {
+func (c *child) serve(orders <-chan childOrder) error {
 	for o := range orders {
 		if o.Arm {
 			if err := c.say(c.arm()); err != nil {
@@ -170,84 +190,83 @@ func (c *child) serve(ctx context.Context, orders <-chan childOrder) error {
 			}
 			continue
 		}
-		if o.Offer == nil && o.Watch == nil {
-			continue // a stop that came after the trial's end
+		if o.Stop {
+			continue // it crossed the report of a trial that ended by itself
 		}
-		done := make(chan error, 1)
-		c.stop.Store(false)
-		go func() { done <- c.trial(o) }()
-		tick := time.NewTicker(reportEvery)
-		for busy := true; busy; {
-			select {
-			case err := <-done:
-				if err != nil {
-					return err
-				}
-				busy = false
-			case <-tick.C:
-				if err := c.say(c.counters()); err != nil {
-					c.stop.Store(true)
-				}
-			case next, ok := <-orders:
-				c.stop.Store(!ok || next.Stop)
-				if !ok {
-					orders = nil
-				}
-			case <-ctx.Done():
-				// The parent got the same signal: it will say stop.
-				ctx = context.Background()
+		if len(c.tx) > 0 && o.Offer == nil || len(c.rx) > 0 && o.Watch == nil {
+			if err := c.say(childReport{Err: "an order that this end cannot carry out"}); err != nil {
+				return err
 			}
+			continue
 		}
-		tick.Stop()
-		if orders == nil {
-			return nil
+		gone, err := c.follow(o, orders)
+		if gone || err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// trial runs one offer or one watch and reports its result.
-func (c *child) trial(o childOrder) error {
-	errs := make([]error, len(c.tx)+len(c.rx))
-	var wg sync.WaitGroup
-	for i, w := range c.tx {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			errs[i] = w.run(&c.stop, *o.Offer, i, len(c.tx), c.cfg.Fault)
-		}()
-	}
-	var account *watched
-	if len(c.rx) > 0 {
-		account = newWatched(*o.Watch)
-		c.watched.Store(account)
-	}
-	for i, w := range c.rx {
-		f := c.cfg.Fault
-		if i > 0 {
-			f = Fault{}
+// follow runs one trial, tells its counters from time to time, and its result
+// when nothing of it runs any more: the next order may come right after that.
+func (c *child) follow(o childOrder, orders <-chan childOrder) (gone bool, err error) {
+	done := make(chan childReport, 1)
+	c.stop.Store(false)
+	go func() { done <- c.trial(o) }()
+	tick := time.NewTicker(reportEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case r := <-done:
+			return gone, c.say(r)
+		case <-tick.C:
+			if c.say(c.counters()) != nil {
+				c.stop.Store(true)
+			}
+		case _, ok := <-orders: // to stop: the parent asks for nothing else now
+			c.stop.Store(true)
+			if !ok {
+				gone, orders = true, nil
+			}
 		}
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			errs[i] = w.run(&c.stop, account, len(c.rx), f, c.cfg.Batch)
-		}()
 	}
-	wg.Wait()
+}
+
+// trial runs one offer or one watch and gives its result.
+func (c *child) trial(o childOrder) childReport {
+	var err error
+	var sent *TxResult
+	var got *RxResult
+	if len(c.tx) > 0 {
+		n := len(c.tx)
+		err = together(n, &c.stop, func(i int) error {
+			return guard(func() error { return c.tx[i].run(&c.stop, *o.Offer, i, n, c.cfg.Fault) })
+		})
+		r := txResult(c.tx)
+		r.RefusedUnknown = true
+		sent = &r
+	} else {
+		n, account := len(c.rx), newWatched(*o.Watch)
+		c.watched.Store(account)
+		err = together(n, &c.stop, func(i int) error {
+			return guard(func() error { return c.rx[i].run(&c.stop, account, n, c.cfg.Fault.of(i)) })
+		})
+		got = account.result(c.rxLoops())
+	}
 	r := c.counters()
-	if err := errors.Join(errs...); err != nil {
+	r.TxDone, r.RxDone = sent, got
+	if err != nil {
 		r.Err = err.Error()
 	}
-	if len(c.tx) > 0 {
-		r.TxDone = &TxResult{}
-		for _, w := range c.tx {
-			r.TxDone.add(w)
-		}
-		r.TxDone.RefusedUnknown = true
-	} else {
-		r.RxDone = account.result(c.rxLoops())
+	return r
+}
+
+// guard is guarded for what has an error of its own.
+func guard(f func() error) (err error) {
+	if perr := guarded(func() { err = f() }); perr != nil {
+		return perr
 	}
-	return c.say(r)
+	return err
 }
 
 func (c *child) rxLoops() []*rxLoop {

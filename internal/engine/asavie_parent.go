@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -23,38 +22,35 @@ const childPatience = 5 * time.Second
 // A child at work that has said nothing at so many looks in a row is taken for
 // dead. Looks are counted and not time: where the parent was stopped too, the
 // child's reports are there at the next look.
-const (
-	silenceEvery = 500 * time.Millisecond
-	silences     = 10
-)
+const silences = 10
 
-// What can become of a child.
+// Errors of an asavie child.
 var (
-	errGone   = errors.New("the asavie engine ended without a result")
-	errSilent = errors.New("the asavie engine does not answer")
+	ErrChildGone   = errors.New("the asavie engine ended without a result")
+	ErrChildSilent = errors.New("the asavie engine does not answer")
 )
 
 // asavieProcess is the parent's end of an asavie child. Its methods belong to
 // the goroutine that runs the trial; the counters are anybody's.
 type asavieProcess struct {
-	cmd     *exec.Cmd
-	in      io.WriteCloser
-	out     io.ReadCloser
-	orders  *json.Encoder
-	reports chan childReport // closed when the child is gone
-	tx      []*meter.TxCounters
-	rx      []*meter.RxCounters
-	ended   atomic.Bool
-	heard   atomic.Uint64 // reports so far
-	mode    string
-	once    sync.Once
-	err     error
+	cmd      *exec.Cmd
+	in, out  *os.File // pipes
+	orders   *json.Encoder
+	reports  chan childReport // closed when the child is gone
+	tx       []*meter.TxCounters
+	rx       []*meter.RxCounters
+	ended    atomic.Bool
+	heard    atomic.Uint64 // reports so far
+	mode     string
+	patience time.Duration // how long it may be silent, or take to end
+	once     sync.Once
+	err      error
 }
 
 // startAsavie starts a child inside the port's namespace and has it open its
 // sockets. sockets is the XSKMAP's file for a receiver, else nil.
 func startAsavie(c Config, receive bool, sockets *os.File) (*asavieProcess, error) {
-	p := &asavieProcess{reports: make(chan childReport)}
+	p := &asavieProcess{cmd: exec.Command("/proc/self/exe", ChildCommand), reports: make(chan childReport), patience: childPatience}
 	for range c.Queues {
 		if receive {
 			p.rx = append(p.rx, new(meter.RxCounters))
@@ -62,7 +58,6 @@ func startAsavie(c Config, receive bool, sockets *os.File) (*asavieProcess, erro
 			p.tx = append(p.tx, new(meter.TxCounters))
 		}
 	}
-	p.cmd = exec.Command("/proc/self/exe", ChildCommand)
 	p.cmd.Stderr = os.Stderr
 	// A child outlives neither its parent nor the parent's terminal signals:
 	// those are for the parent, which ends the trial in order.
@@ -75,10 +70,7 @@ func startAsavie(c Config, receive bool, sockets *os.File) (*asavieProcess, erro
 	}
 	open := childOpen{IfIndex: c.Port.IfIndex, Name: c.Port.Name, Queues: c.Queues, ZeroCopy: c.ZeroCopy,
 		Chunk: c.Chunk, Batch: c.Batch, Budget: c.Budget, RingSize: c.RingSize, Fault: c.Fault, Receive: receive}
-	r, err := p.ask(childOrder{Open: &open}, childPatience)
-	if err == nil && !r.Ready {
-		err = errors.New(r.Err)
-	}
+	r, err := p.ask(childOrder{Open: &open})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the asavie engine: %w", err), p.Close())
 	}
@@ -88,17 +80,21 @@ func startAsavie(c Config, receive bool, sockets *os.File) (*asavieProcess, erro
 
 // start forks on a thread in the namespace: the child inherits it.
 func (p *asavieProcess) start(c Config) error {
-	var err error
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return err
-	}
-	if p.out, err = p.cmd.StdoutPipe(); err != nil {
-		return err
-	}
-	if err := c.Port.Do(p.cmd.Start); err != nil {
+	childIn, in, err := os.Pipe()
+	if err != nil {
 		return fmt.Errorf("start the asavie engine: %w", err)
 	}
-	p.orders = json.NewEncoder(p.in)
+	defer childIn.Close()
+	out, childOut, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("start the asavie engine: %w", errors.Join(err, in.Close()))
+	}
+	defer childOut.Close()
+	p.cmd.Stdin, p.cmd.Stdout = childIn, childOut
+	if err := c.Port.Do(p.cmd.Start); err != nil {
+		return fmt.Errorf("start the asavie engine: %w", errors.Join(err, in.Close(), out.Close()))
+	}
+	p.in, p.out, p.orders = in, out, json.NewEncoder(in)
 	go p.listen()
 	return nil
 }
@@ -127,48 +123,65 @@ func (p *asavieProcess) listen() {
 	}
 }
 
-// ask gives an order and waits for the answer; 0 waits for as long as it takes.
-func (p *asavieProcess) ask(o childOrder, patience time.Duration) (childReport, error) {
-	if err := p.orders.Encode(o); err != nil {
-		return childReport{}, fmt.Errorf("the asavie engine is gone: %w", err)
+// ask gives an order and waits for the answer.
+func (p *asavieProcess) ask(o childOrder) (childReport, error) {
+	if err := p.order(o); err != nil {
+		return childReport{}, err
 	}
-	return p.answer(patience)
-}
-
-func (p *asavieProcess) answer(patience time.Duration) (childReport, error) {
-	var late <-chan time.Time
-	if patience > 0 {
-		t := time.NewTimer(patience)
-		defer t.Stop()
-		late = t.C
-	}
+	late := time.NewTimer(p.patience)
+	defer late.Stop()
 	select {
 	case r, ok := <-p.reports:
-		if !ok {
-			return r, errGone
-		}
-		return r, nil
-	case <-late:
-		return childReport{}, errSilent
+		return p.answer(r, ok)
+	case <-late.C:
+		return childReport{}, p.giveUp()
 	}
 }
 
-// trial gives an order for a trial and, when ctx ends, the order to stop.
-func (p *asavieProcess) trial(ctx context.Context, o childOrder) (childReport, error) {
+// order gives an order. A child that does not read is not waited for.
+func (p *asavieProcess) order(o childOrder) error {
+	_ = p.in.SetWriteDeadline(time.Now().Add(p.patience)) // a pipe has deadlines, and a closed one says so below
 	if err := p.orders.Encode(o); err != nil {
-		return childReport{}, fmt.Errorf("the asavie engine is gone: %w", err)
+		return errors.Join(ErrChildGone, err)
 	}
-	look := time.NewTicker(silenceEvery)
+	return nil
+}
+
+// answer is what was received, and an error if that was nothing.
+func (p *asavieProcess) answer(r childReport, ok bool) (childReport, error) {
+	switch {
+	case !ok:
+		return r, ErrChildGone
+	case r.Err != "":
+		return r, errors.New(r.Err)
+	}
+	return r, nil
+}
+
+// giveUp ends a child that says nothing: what it might say later would be taken
+// for the answer to another order.
+func (p *asavieProcess) giveUp() error {
+	return errors.Join(ErrChildSilent, p.cmd.Process.Kill())
+}
+
+// trial gives an order for a trial and, when ctx ends, the order to stop. A
+// child at work tells its counters: one that has gone silent hangs.
+func (p *asavieProcess) trial(ctx context.Context, o childOrder) (childReport, error) {
+	if err := p.order(o); err != nil {
+		return childReport{}, err
+	}
+	look := time.NewTicker(p.patience / silences)
 	defer look.Stop()
+	stop := ctx.Done()
 	for before, silent := p.heard.Load(), 0; silent < silences; {
 		select {
 		case r, ok := <-p.reports:
-			if !ok {
-				return r, errGone
+			return p.answer(r, ok)
+		case <-stop:
+			stop = nil
+			if err := p.order(childOrder{Stop: true}); err != nil {
+				return childReport{}, err
 			}
-			return r, nil
-		case <-ctx.Done():
-			return p.ask(childOrder{Stop: true}, childPatience)
 		case <-look.C:
 			silent++
 			if now := p.heard.Load(); now != before {
@@ -176,18 +189,21 @@ func (p *asavieProcess) trial(ctx context.Context, o childOrder) (childReport, e
 			}
 		}
 	}
-	return childReport{}, errSilent
+	return childReport{}, p.giveUp()
 }
 
 // Close ends the child: first by closing its input, then by force.
 func (p *asavieProcess) Close() error {
 	p.once.Do(func() {
 		p.in.Close()
-		kill := time.AfterFunc(childPatience, func() { _ = p.cmd.Process.Kill() })
+		kill := time.AfterFunc(p.patience, func() { _ = p.cmd.Process.Kill() })
 		defer kill.Stop()
 		for range p.reports { // until the child closes its output
 		}
-		p.err = p.cmd.Wait()
+		p.out.Close()
+		if err := p.cmd.Wait(); err != nil {
+			p.err = fmt.Errorf("end the asavie engine: %w", err)
+		}
 	})
 	return p.err
 }
@@ -195,13 +211,17 @@ func (p *asavieProcess) Close() error {
 // asavieSender sends with the library, in a child process.
 type asavieSender struct {
 	*asavieProcess
-	pass *bpf.Pass
-	att  *bpf.Attachment
+	pass    *bpf.Pass
+	att     *bpf.Attachment
+	granted Granted
 }
 
 // OpenAsavieSender opens the library's sockets for sending, in a process of
 // their own.
 func OpenAsavieSender(c Config) (Sender, error) {
+	if err := c.validateTx(); err != nil {
+		return nil, err
+	}
 	s := &asavieSender{}
 	err := c.Port.Do(func() (err error) {
 		if s.pass, err = bpf.LoadPass(); err != nil {
@@ -216,21 +236,26 @@ func OpenAsavieSender(c Config) (Sender, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	s.granted = s.grantedBy(s.att, c)
 	return s, nil
 }
 
-func (s *asavieSender) Granted() Granted {
-	return Granted{Mode: socketMode(s.mode == "zerocopy", xdpMode(s.att)), XDPMode: xdpMode(s.att)}
+// grantedBy joins what the child and the attachment say.
+func (p *asavieProcess) grantedBy(a *bpf.Attachment, c Config) Granted {
+	m := xdpMode(a)
+	return Granted{Mode: socketMode(p.mode == zeroCopied, m), XDPMode: m, Notes: fallback(a, c)}
 }
+
+func (s *asavieSender) Granted() Granted { return s.granted }
 
 func (s *asavieSender) Counters() []*meter.TxCounters { return s.tx }
 
 // Run sends one trial in the child.
 func (s *asavieSender) Run(ctx context.Context, o Offer) (TxResult, error) {
-	r, err := s.trial(ctx, childOrder{Offer: &o})
-	if r.Err != "" {
-		err = errors.Join(err, errors.New(r.Err))
+	if err := o.validate(len(s.tx)); err != nil {
+		return TxResult{}, err
 	}
+	r, err := s.trial(ctx, childOrder{Offer: &o})
 	if r.TxDone == nil {
 		return TxResult{}, err
 	}
@@ -256,15 +281,19 @@ func (s *asavieSender) Close() error {
 // program and its map are ours.
 type asavieReceiver struct {
 	*asavieProcess
-	steer  *bpf.Steer
-	att    *bpf.Attachment
-	armed  bool
-	queues []Queue
+	steer   *bpf.Steer
+	att     *bpf.Attachment
+	granted Granted
+	armed   bool
+	queues  []Queue
 }
 
 // OpenAsavieReceiver opens the library's sockets for receiving, in a process
 // of their own.
 func OpenAsavieReceiver(c Config, o RxOptions) (Receiver, error) {
+	if err := c.validateRx(); err != nil {
+		return nil, err
+	}
 	r := &asavieReceiver{queues: c.Queues}
 	if err := r.open(c, o); err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -275,6 +304,11 @@ func OpenAsavieReceiver(c Config, o RxOptions) (Receiver, error) {
 func (r *asavieReceiver) open(c Config, o RxOptions) error {
 	o.Steer.LoseBeforeSeen, o.Steer.LoseAfterSeen = c.Fault.LoseBeforeSeen, c.Fault.LoseAfterSeen
 	var sockets *os.File
+	defer func() {
+		if sockets != nil {
+			sockets.Close()
+		}
+	}()
 	err := c.Port.Do(func() (err error) {
 		if r.steer, err = bpf.LoadSteer(o.Steer); err != nil {
 			return err
@@ -288,14 +322,14 @@ func (r *asavieReceiver) open(c Config, o RxOptions) error {
 	if err != nil {
 		return err
 	}
-	defer sockets.Close()
-	r.asavieProcess, err = startAsavie(c, true, sockets)
-	return err
+	if r.asavieProcess, err = startAsavie(c, true, sockets); err != nil {
+		return err
+	}
+	r.granted = r.grantedBy(r.att, c)
+	return nil
 }
 
-func (r *asavieReceiver) Granted() Granted {
-	return Granted{Mode: socketMode(r.mode == "zerocopy", xdpMode(r.att)), XDPMode: xdpMode(r.att)}
-}
+func (r *asavieReceiver) Granted() Granted { return r.granted }
 
 func (r *asavieReceiver) Counters() []*meter.RxCounters { return r.rx }
 
@@ -308,11 +342,7 @@ func (r *asavieReceiver) Arm() error {
 	if r.armed {
 		return nil
 	}
-	rep, err := r.ask(childOrder{Arm: true}, childPatience)
-	if err == nil && rep.Err != "" {
-		err = errors.New(rep.Err)
-	}
-	if err != nil {
+	if _, err := r.ask(childOrder{Arm: true}); err != nil {
 		return fmt.Errorf("steer to the asavie engine: %w", err)
 	}
 	r.armed = true
@@ -331,9 +361,6 @@ func (r *asavieReceiver) Run(ctx context.Context, w Watch) (RxResult, error) {
 		return RxResult{}, err
 	}
 	rep, err := r.trial(ctx, childOrder{Watch: &w})
-	if rep.Err != "" {
-		err = errors.Join(err, errors.New(rep.Err))
-	}
 	if rep.RxDone == nil {
 		return RxResult{}, err
 	}

@@ -16,10 +16,14 @@ type dropReceiver struct {
 	att      *bpf.Attachment
 	counters *meter.RxCounters
 	queues   []Queue
+	granted  Granted
 }
 
 // OpenDropReceiver attaches the sink program.
 func OpenDropReceiver(c Config, o RxOptions) (Receiver, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
 	r := &dropReceiver{counters: new(meter.RxCounters), queues: c.Queues}
 	err := c.Port.Do(func() (err error) {
 		s := o.Steer
@@ -35,13 +39,12 @@ func OpenDropReceiver(c Config, o RxOptions) (Receiver, error) {
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
+	m := xdpMode(r.att)
+	r.granted = Granted{Mode: string(m), XDPMode: m, Notes: fallback(r.att, c)}
 	return r, nil
 }
 
-func (r *dropReceiver) Granted() Granted {
-	m := xdpMode(r.att)
-	return Granted{Mode: string(m), XDPMode: m}
-}
+func (r *dropReceiver) Granted() Granted { return r.granted }
 
 func (r *dropReceiver) Counters() []*meter.RxCounters { return []*meter.RxCounters{r.counters} }
 
@@ -55,6 +58,9 @@ func (r *dropReceiver) Disarm() error { return nil }
 
 // Program reads what the sink program has counted.
 func (r *dropReceiver) Program() (ProgramCounts, error) {
+	if r.sink == nil {
+		return ProgramCounts{}, ErrClosed
+	}
 	queues, err := r.sink.QueueCounters()
 	if err != nil {
 		return ProgramCounts{}, err

@@ -3,7 +3,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -38,7 +37,8 @@ const (
 
 // Port is the interface an engine works on. Do runs a function on a thread
 // inside the interface's network namespace; sockets and links opened there
-// stay usable from every thread.
+// stay usable from every thread. That thread must outlive the engine: a child
+// process that was started on it dies with it.
 type Port struct {
 	Name    string
 	IfIndex int
@@ -80,6 +80,14 @@ type Fault struct {
 	LoseTaken      uint64 // taken, never verified
 }
 
+// of is worker i's share: one worker is enough to lose N frames.
+func (f Fault) of(i int) Fault {
+	if i > 0 {
+		return Fault{}
+	}
+	return f
+}
+
 // Offer is what a sender is asked to send in one trial.
 type Offer struct {
 	Writers  []frame.WriterConfig // one per queue
@@ -106,7 +114,8 @@ type Note struct {
 }
 
 // Sender sends frames on the queues of one port. Run may be called once per
-// trial, one trial at a time; Counters may be read by any goroutine.
+// trial, one trial at a time; it refuses to begin while frames of the last one
+// are under way. Counters may be called and read by any goroutine.
 type Sender interface {
 	Granted() Granted
 	Counters() []*meter.TxCounters
@@ -131,7 +140,7 @@ type TxQueue struct {
 	Thrown     uint64 // of Unsent: permits the pacer threw away as debt
 	Tail       uint64 // of Thrown: after the last frame
 	Unwritten  uint64 // of Unsent: granted, but the ring took fewer
-	Held       uint64 // still in the TX ring at the end
+	Held       uint64 // frames still in the TX ring at the end
 	// Excused is when the worker was off its CPU or catching up: there the
 	// pacing rule does not hold.
 	Excused  []meter.Span
@@ -171,7 +180,8 @@ type Receiver interface {
 	// Disarm undoes it before the last readings, for the same reason: what comes
 	// after would wait in a ring that nobody empties.
 	Disarm() error
-	// Run takes frames until ctx ends, then empties the rings.
+	// Run takes frames until ctx ends, then what stands in the rings. The
+	// result is valid also with an error, which stops every queue.
 	Run(ctx context.Context, w Watch) (RxResult, error)
 	// Ended tells, during Run, whether every sequence space has its END.
 	Ended() bool
@@ -198,6 +208,7 @@ type RxQueue struct {
 	RingFull  uint64 // frames (copy mode) or attempts (zero-copy) that found the RX ring full
 	FillEmpty uint64 // failed allocations from the fill ring
 	Dropped   uint64 // the socket's rx_dropped: too long, or no buffer
+	NetDown   uint64 // waits answered ENETDOWN
 }
 
 // RxResult is one trial of a receiver. A nil distribution has no values.
@@ -227,9 +238,6 @@ type ProgramCounts struct {
 	Passed     map[int]map[string]uint64
 	NoMeta     uint64
 }
-
-// ErrStopped ends a worker that met an error it cannot go on from.
-var ErrStopped = errors.New("worker stopped")
 
 // burst is what 100 us may hold above a worker's share of the rate: two frames
 // over all workers.

@@ -12,14 +12,19 @@ type fakePath struct {
 	size, ring, done int
 	script           []func(*fakePath) xsk.KickResult
 	kicks            int
-	quiet            bool     // the kernel needs no kick
+	quiet            bool // the kernel needs no kick
+	freshened        int
+	invalids         uint64
 	ends             []uint64 // counts of the END frames
 	endsBehind       int      // END frames written while data frames stood in the ring
 }
 
-func (p *fakePath) room() int       { return p.size - p.ring - p.done }
-func (p *fakePath) needsKick() bool { return !p.quiet }
-func (p *fakePath) held() uint64    { return uint64(p.ring) }
+func (p *fakePath) fresh()                   { p.freshened++ }
+func (p *fakePath) longest() wire.BufLen     { return 1514 }
+func (p *fakePath) room() int                { return p.size - p.ring - p.done }
+func (p *fakePath) needsKick() bool          { return !p.quiet }
+func (p *fakePath) held() uint64             { return uint64(p.ring) }
+func (p *fakePath) invalid() (uint64, error) { return p.invalids, nil }
 
 func (p *fakePath) put(fw *frame.Writer, n int, now int64) (int, uint64) {
 	n = min(n, p.room())

@@ -1,6 +1,13 @@
 package engine
 
 import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
 	"linerate/bpf"
 	"linerate/internal/frame"
 	"linerate/internal/meter"
@@ -77,11 +84,18 @@ func (r *RxResult) add(l *rxLoop) {
 }
 
 // rxLoop is the receiving worker that every socket engine shares: it looks at
-// each frame taken and counts. It belongs to one goroutine while a trial runs.
+// each frame taken and counts. It belongs to one goroutine while a trial runs,
+// but for counters, which anybody may read.
 type rxLoop struct {
+	queue    Queue
+	counters *meter.RxCounters
+	rxTrial
+}
+
+// rxTrial is what an rxLoop knows of the trial it is in.
+type rxTrial struct {
 	q        RxQueue
 	counts   meter.RxCounts
-	counters *meter.RxCounters
 	verify   bool
 	checker  *frame.Checker
 	account  *frame.QueueAccount
@@ -99,19 +113,61 @@ type rxLoop struct {
 }
 
 func newRxLoop(q Queue) *rxLoop {
-	return &rxLoop{q: RxQueue{Queue: q}, counters: new(meter.RxCounters)}
+	return &rxLoop{queue: q, counters: new(meter.RxCounters)}
 }
 
 // start prepares for one trial on one of so many queues.
 func (l *rxLoop) start(w *watched, queues int, f Fault) {
-	*l = rxLoop{q: RxQueue{Queue: l.q.Queue}, counters: l.counters, verify: w.Verify, fault: f, rate: rating{warmup: w.Warmup}}
+	l.rxTrial = rxTrial{q: RxQueue{Queue: l.queue}, verify: w.Verify, fault: f, rate: rating{warmup: w.Warmup}}
 	if !w.Verify {
 		return
 	}
 	l.gaps = meter.NewGaps(w.PPS / float64(queues))
 	l.latency = meter.NewHistogram()
 	l.checker = frame.NewChecker(frame.CheckerConfig{Run: w.Run, Adopt: w.adopt, PayloadCheck: w.PayloadCheck})
-	l.account = w.account.Queue(l.q.Queue.ID)
+	l.account = w.account.Queue(l.queue.ID)
+}
+
+// follow takes frames by turn, which tells how many, until stop is set; then
+// what stands in the rings, at most so many: more than that came later. wait
+// blocks until there may be frames, for pollEvery at most.
+func (l *rxLoop) follow(stop *atomic.Bool, rings int, turn func() int, wait func() error) error {
+	for rings > 0 {
+		stopped := stop.Load() // before the look: what came until then is taken
+		n := turn()
+		if stopped {
+			rings -= n
+		}
+		if n > 0 {
+			l.publish()
+			continue
+		}
+		if stopped {
+			break
+		}
+		err := wait()
+		switch {
+		case errors.Is(err, unix.ENETDOWN), errors.Is(err, unix.ENXIO):
+			// Down or gone: whoever watches it ends the trial, and until then what
+			// the socket has counted is worth waiting for.
+			l.q.NetDown++
+			time.Sleep(pollEvery)
+		case err != nil:
+			return fmt.Errorf("wait on queue %d: %w", l.queue.ID, err)
+		}
+	}
+	return nil
+}
+
+// end closes the queue's account, also after an error.
+func (l *rxLoop) end(base xsk.Stats, read func() (xsk.Stats, error)) error {
+	l.publish()
+	now, err := read()
+	if err != nil {
+		return err
+	}
+	l.socket(now, base)
+	return nil
 }
 
 // batch notes the time of a batch, once for all its frames.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 	"linerate/internal/frame"
 	"linerate/internal/meter"
 	"linerate/internal/pace"
+	"linerate/internal/wire"
 	"linerate/xsk"
 )
 
@@ -29,27 +31,37 @@ const (
 // txPath is how one queue's frames reach the kernel. It is called once a
 // batch, never once a frame.
 type txPath interface {
-	room() int
+	fresh()               // another trial begins: no buffer holds a frame of it
+	longest() wire.BufLen // frame that a buffer, or a chain of them, takes
+	room() int            // frames that put takes now
 	put(fw *frame.Writer, n int, now int64) (sent int, bytes uint64)
 	putEnd(fw *frame.Writer, sent uint64, now int64) (bytes uint64, ok bool)
-	reap() int
+	reap() int // frames that came back
 	kick() xsk.KickResult
 	needsKick() bool
-	held() uint64 // in the ring, not taken by the kernel
+	held() uint64             // frames in the ring, not taken by the kernel
+	invalid() (uint64, error) // tx_invalid_descs since the socket was opened
 }
 
 // txLoop is the sending worker that every socket engine shares: permits,
-// stamps, kicks, completions and counts. It belongs to one goroutine.
+// stamps, kicks, completions and counts. It belongs to one goroutine, but for
+// counters, which anybody may read.
 type txLoop struct {
-	q        TxQueue
+	queue    Queue
 	counters *meter.TxCounters
 	path     txPath
 	batch    int
-	budget   int // frames that may be under way
+	budget   int    // frames that may be under way
+	inFlight uint64 // frames that are
+	txTrial
+}
+
+// txTrial is what a txLoop knows of the trial it is in.
+type txTrial struct {
+	q        TxQueue
 	firstNs  int64
 	lastNs   int64
 	endNs    int64
-	inFlight uint64
 	doneNs   int64 // last time something completed, or the ring was empty
 	biasSum  uint64
 	rate     rating
@@ -62,44 +74,61 @@ type txLoop struct {
 }
 
 func newTxLoop(q Queue, cfg Config, path txPath) *txLoop {
-	return &txLoop{q: TxQueue{Queue: q}, counters: new(meter.TxCounters), batch: cfg.Batch, budget: cfg.Budget, path: path}
+	return &txLoop{queue: q, counters: new(meter.TxCounters), batch: cfg.Batch, budget: cfg.Budget, path: path}
 }
 
 // run is one trial of worker i of n.
 func (l *txLoop) run(stop *atomic.Bool, o Offer, i, n int, f Fault) error {
-	if err := pin(l.q.Queue.CPU); err != nil {
+	l.txTrial = txTrial{q: TxQueue{Queue: l.queue}} // first: nothing of the last trial may be reported again
+	if err := pin(l.queue.CPU); err != nil {
 		return err
 	}
-	fw, err := frame.NewWriter(o.Writers[i])
+	fw, err := fit(o.Writers[i], l.path)
 	if err != nil {
 		return fmt.Errorf("prepare frames of worker %d: %w", i, err)
 	}
-	*l = txLoop{q: TxQueue{Queue: l.q.Queue, Space: fw.Space()}, counters: l.counters,
-		path: l.path, batch: l.batch, budget: l.budget, inFlight: l.inFlight}
-	cfg := pace.Config{PPS: o.PPS, Count: o.Count, Duration: o.Duration, Worker: i, Workers: n, Burst: burst(o.PPS, n)}
-	if err := cfg.Validate(); err != nil {
+	l.q.Space = fw.Space()
+	if err := l.begin(o.pacing(i, n)); err != nil {
+		return fmt.Errorf("begin on queue %d: %w", l.queue.ID, err)
+	}
+	invalid, err := l.path.invalid()
+	if err != nil {
 		return err
 	}
-	l.pacer = pace.New(cfg)
 	l.rate.warmup = o.Warmup
-	l.wait = pace.NewWaiter(pace.WaiterConfig{Clock: xsk.NowNs, Sleep: sleep})
 	for xsk.NowNs() < o.Start && !stop.Load() {
 		l.wait.Wait(o.Start)
 	}
 	l.pacer.Start(o.Start)
-	if i > 0 {
-		f = Fault{} // one worker is enough to lose N frames
-	}
-	err = l.offer(stop, fw, deadline(o), f)
+	err = l.offer(stop, fw, deadline(o), f.of(i))
 	l.endNs = xsk.NowNs()
 	l.pacer.Finish(l.endNs)
 	l.settle()
 	if ferr := l.finish(fw, err == nil && o.EndMarks); err == nil {
 		err = ferr
 	}
+	if now, ierr := l.path.invalid(); ierr == nil {
+		l.q.Invalid = now - invalid
+	}
 	l.q.Held = l.path.held()
 	l.publish()
 	return err
+}
+
+// begin prepares for a trial. Frames of the last one that are still under way
+// would be counted as this one's.
+func (l *txLoop) begin(cfg pace.Config) error {
+	l.inFlight -= min(uint64(l.path.reap()), l.inFlight)
+	if l.inFlight > 0 {
+		return fmt.Errorf("%w: %d frames", ErrUnderWay, l.inFlight)
+	}
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	l.path.fresh()
+	l.pacer = pace.New(cfg)
+	l.wait = pace.NewWaiter(pace.WaiterConfig{Clock: xsk.NowNs, Sleep: sleep})
+	return nil
 }
 
 // finish waits for what is under way, and then closes the space: END frames
@@ -118,6 +147,10 @@ func (l *txLoop) finish(fw *frame.Writer, marks bool) error {
 	l.q.RefusedEnd = l.q.Refused - before
 	return err
 }
+
+// ErrUnderWay is what Run says when the last trial ended with frames that the
+// kernel kept: close the sender and open another.
+var ErrUnderWay = errors.New("frames of the last trial are under way")
 
 // deadline is when an offer is over, on the workers' clock.
 func deadline(o Offer) int64 {
@@ -234,7 +267,7 @@ func (l *txLoop) push() error {
 			time.Sleep(time.Millisecond)
 			return nil
 		case xsk.KickFatal:
-			return fmt.Errorf("send on queue %d: %w", l.q.Queue.ID, r.Errno)
+			return fmt.Errorf("send on queue %d: %w", l.queue.ID, r.Errno)
 		default:
 			l.doneNs = now
 			// Done does not say that all was taken: as long as it helps, again.
@@ -327,8 +360,18 @@ func (l *txLoop) lose(f *Fault, n int) int {
 
 // publish makes the counts visible to readers, once a batch.
 func (l *txLoop) publish() {
+	stalls := l.pacer.Stalls()
 	l.counters.Publish(&meter.TxCounts{Offered: l.pacer.Offered(), Submitted: l.q.Submitted,
-		Completed: l.q.Completed, Refused: l.q.Refused, Bytes: l.q.Bytes, Kicks: l.kicks})
+		Completed: l.q.Completed, Refused: l.q.Refused, Invalid: l.q.Invalid, Bytes: l.q.Bytes, Kicks: l.kicks,
+		Stalls: stalls.Count, OffCPUNs: uint64(stalls.Sum)})
+}
+
+// txResult joins what the workers did.
+func txResult(loops []*txLoop) (r TxResult) {
+	for _, l := range loops {
+		r.add(l)
+	}
+	return r
 }
 
 // add joins one worker's trial to the result.

@@ -160,8 +160,59 @@ func TestFatalKick(t *testing.T) {
 
 // TestNetDown: what stands in the ring is held, and the trial ends in bounded
 // time. Another trial does not take these frames for its own.
+func TestNetDown(t *testing.T) {
+	p := &fakePath{size: 64}
+	p.script = repeat(100_000, answers(0, xsk.KickNetDown))
+	l := loopOver(p)
+	stop := new(atomic.Bool)
+	defer time.AfterFunc(50*time.Millisecond, func() { stop.Store(true) }).Stop()
+	if err := trialOf(l, stop, offerOf(t, Offer{PPS: 10_000}), Fault{}); err != nil {
+		t.Fatal(err)
+	}
+	checkBooks(t, l.q)
+	if l.q.NetDown == 0 || l.q.Held == 0 || l.q.Held != l.q.Submitted || l.q.Completed != 0 {
+		t.Errorf("%+v", l.q)
+	}
+	held := l.q.Held
+	stop.Store(false)
+	err := trialOf(l, stop, offerOf(t, Offer{Count: 1}), Fault{})
+	if !errors.Is(err, ErrUnderWay) || l.q.Submitted != 0 {
+		t.Errorf("the next trial: %v, %+v", err, l.q)
+	}
+	p.script = nil
+	p.kick() // the link is back
+	if err := trialOf(l, stop, offerOf(t, Offer{Count: 1}), Fault{}); err != nil || l.q.Completed != 1 {
+		t.Errorf("after the link came back: %v, %+v (held %d)", err, l.q, held)
+	}
+}
+
 // TestTrialsAreApart: nothing of one trial is counted in the next, whether that
 // is sent or refused at once; and buffers are known to hold other frames.
+func TestTrialsAreApart(t *testing.T) {
+	p := &fakePath{size: 64, invalids: 7}
+	l := loopOver(p)
+	for range 2 {
+		if err := trialOf(l, new(atomic.Bool), offerOf(t, Offer{Count: 10}), Fault{}); err != nil {
+			t.Fatal(err)
+		}
+		if l.q.Submitted != 10 || l.q.Invalid != 0 {
+			t.Errorf("%+v", l.q)
+		}
+	}
+	if p.freshened != 2 {
+		t.Errorf("freshened %d times in two trials", p.freshened)
+	}
+	o := offerOf(t, Offer{Count: 10})
+	o.Writers = writersOf(t, "1519", 1)
+	var e *ConfigError
+	if err := trialOf(l, new(atomic.Bool), o, Fault{}); !errors.As(err, &e) {
+		t.Errorf("a frame longer than the buffer: %v", err)
+	}
+	if r := txResult([]*txLoop{l}); r.Queues[0].Submitted != 0 || r.FirstNs != 0 {
+		t.Errorf("a refused trial reports the last one: %+v", r)
+	}
+}
+
 // TestUnwritten: a ring that takes less than it had room for makes no frame
 // vanish, and a batch of which nothing was written is none.
 func TestUnwritten(t *testing.T) {
@@ -255,4 +306,32 @@ func TestBurst(t *testing.T) {
 	}
 }
 
+func TestTxResultJoins(t *testing.T) {
+	late := &txLoop{txTrial: txTrial{q: TxQueue{Submitted: 1}, firstNs: 20, lastNs: 40, endNs: 41}}
+	early := &txLoop{txTrial: txTrial{q: TxQueue{Submitted: 2}, firstNs: 10, lastNs: 30, endNs: 50}}
+	idle := &txLoop{}
+	for _, order := range [][]*txLoop{{late, early, idle}, {idle, early, late}} {
+		r := txResult(order)
+		if r.FirstNs != 10 || r.LastNs != 40 || r.EndNs != 50 || len(r.Queues) != 3 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 // TestOneErrorStopsAll: a worker without an end of its own is stopped.
+func TestOneErrorStopsAll(t *testing.T) {
+	boom := errors.New("boom")
+	stop := new(atomic.Bool)
+	err := together(3, stop, func(i int) error {
+		if i == 1 {
+			return boom
+		}
+		for !stop.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		return nil
+	})
+	if !errors.Is(err, boom) {
+		t.Error(err)
+	}
+}

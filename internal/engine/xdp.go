@@ -25,20 +25,29 @@ func xdpMode(a *bpf.Attachment) XDPMode {
 	return Native
 }
 
+// Data paths of a socket as documents print them.
+const (
+	zeroCopied = "zerocopy"
+	copied     = "copy"
+)
+
 // socketMode names the data path of a socket for documents: a socket behind a
 // generic program always copies, and the stack is part of its path.
-func socketMode(zeroCopied bool, m XDPMode) string {
+func socketMode(zc bool, m XDPMode) string {
 	switch {
-	case zeroCopied:
-		return "zerocopy"
+	case zc:
+		return zeroCopied
 	case m == Generic:
-		return "generic"
+		return string(Generic)
 	}
-	return "copy"
+	return copied
 }
 
 // steerCounts reads what the steer program has counted since it was loaded.
 func steerCounts(s *bpf.Steer) (ProgramCounts, error) {
+	if s == nil {
+		return ProgramCounts{}, ErrClosed
+	}
 	queues, err := s.Counters()
 	if err != nil {
 		return ProgramCounts{}, err

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"linerate/bpf"
 	"linerate/internal/meter"
@@ -34,6 +31,7 @@ type xskReceiver struct {
 	att     *bpf.Attachment
 	workers []*xskRx
 	granted Granted
+	meters  []*meter.RxCounters
 	watched atomic.Pointer[watched]
 }
 
@@ -43,10 +41,14 @@ type RxOptions struct {
 	Drop  bool // count and drop in XDP: no sockets
 }
 
-// OpenXSKReceiver opens one socket a queue, fills its rings, and attaches the
-// steer program last, so that no frame is redirected to a queue without
-// buffers.
+// OpenXSKReceiver attaches the steer program (ixgbe gives a zero-copy queue
+// only to an interface that runs XDP) and opens one socket a queue. A socket is
+// put into the program's map with its rings full: no frame is redirected to a
+// queue without buffers.
 func OpenXSKReceiver(cfg Config, o RxOptions) (Receiver, error) {
+	if err := cfg.validateRx(); err != nil {
+		return nil, err
+	}
 	r := &xskReceiver{cfg: cfg}
 	if err := cfg.Port.Do(func() error { return r.open(o) }); err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -71,7 +73,9 @@ func (r *xskReceiver) open(o RxOptions) error {
 			return err
 		}
 		r.workers = append(r.workers, w)
+		r.meters = append(r.meters, w.rx.counters)
 	}
+	r.granted.Notes = fallback(r.att, r.cfg)
 	r.granted.XDPMode = xdpMode(r.att)
 	r.granted.Mode = socketMode(r.workers[0].sock.ZeroCopied(), r.granted.XDPMode)
 	return nil
@@ -79,13 +83,7 @@ func (r *xskReceiver) open(o RxOptions) error {
 
 func (r *xskReceiver) Granted() Granted { return r.granted }
 
-func (r *xskReceiver) Counters() []*meter.RxCounters {
-	out := make([]*meter.RxCounters, len(r.workers))
-	for i, w := range r.workers {
-		out[i] = w.rx.counters
-	}
-	return out
-}
+func (r *xskReceiver) Counters() []*meter.RxCounters { return r.meters }
 
 // Arm puts the sockets in the program's map. It may be called again.
 func (r *xskReceiver) Arm() error {
@@ -105,28 +103,23 @@ func (r *xskReceiver) Program() (ProgramCounts, error) { return steerCounts(r.st
 
 // Run takes frames until ctx ends; what is in the rings then is taken too.
 func (r *xskReceiver) Run(ctx context.Context, w Watch) (RxResult, error) {
+	n := len(r.workers)
+	if n == 0 {
+		return RxResult{}, ErrClosed
+	}
 	if err := r.Arm(); err != nil {
 		return RxResult{}, err
 	}
 	shared := newWatched(w)
 	r.watched.Store(shared)
-	errs := make([]error, len(r.workers))
-	loops := make([]*rxLoop, len(r.workers))
-	var wg sync.WaitGroup
-	for i, x := range r.workers {
-		loops[i] = x.rx
-		f := r.cfg.Fault
-		if i > 0 {
-			f = Fault{} // one queue is enough to lose N frames
-		}
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			errs[i] = x.run(ctx, shared, len(r.workers), f)
-		}()
+	var stop atomic.Bool
+	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
+	err := together(n, &stop, func(i int) error { return r.workers[i].run(&stop, shared, n, r.cfg.Fault.of(i)) })
+	var loops []*rxLoop
+	for _, x := range r.workers {
+		loops = append(loops, x.rx)
 	}
-	wg.Wait()
-	return *shared.result(loops), errors.Join(errs...)
+	return *shared.result(loops), err
 }
 
 // Ended tells whether every sequence space has its END.
@@ -161,7 +154,6 @@ type xskRx struct {
 	sock  *xsk.Socket
 	mem   []byte
 	batch uint32
-	base  xsk.Stats
 	// A frame of several buffers is joined here.
 	joined     []byte
 	joinedMeta [metaBytes]byte
@@ -194,52 +186,29 @@ func newXSKRx(cfg Config, q Queue) (*xskRx, error) {
 
 func (w *xskRx) close() error { return errors.Join(w.sock.Close(), w.umem.Close()) }
 
-func (w *xskRx) run(ctx context.Context, watch *watched, queues int, f Fault) error {
-	if err := pin(w.rx.q.Queue.CPU); err != nil {
+// run is one trial of one of so many queues.
+func (w *xskRx) run(stop *atomic.Bool, watch *watched, queues int, f Fault) error {
+	w.rx.start(watch, queues, f) // first: nothing of the last trial may be reported again
+	w.joined = w.joined[:0]
+	if err := pin(w.rx.queue.CPU); err != nil {
 		return err
 	}
-	var err error
-	if w.base, err = w.sock.Stats(); err != nil {
+	base, err := w.sock.Stats()
+	if err != nil {
 		return err
 	}
-	w.rx.start(watch, queues, f)
-	for {
-		n := w.turn()
-		if n > 0 {
-			w.rx.publish()
-			continue
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		if err = w.await(); err != nil {
-			break
-		}
-	}
-	w.rx.publish()
-	st, serr := w.sock.Stats()
-	if serr == nil {
-		w.rx.socket(st, w.base)
-	}
-	return errors.Join(err, serr)
+	rings := int(w.sock.Rx.Size() + w.sock.Fill.Size())
+	err = w.rx.follow(stop, rings, w.turn, w.wait)
+	return errors.Join(err, w.rx.end(base, w.sock.Stats))
 }
 
-// await blocks until there are frames, or for pollEvery. An interface that is
-// down or gone has none: whoever watches it ends the trial, and until then what
-// the socket has counted is worth waiting for.
-func (w *xskRx) await() error {
+// wait blocks until a frame is there, or for pollEvery.
+func (w *xskRx) wait() error {
 	if w.sock.FillNeedsWakeup() {
 		w.sock.WakeRx()
 	}
 	_, err := w.sock.Poll(true, pollEvery)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, unix.ENETDOWN), errors.Is(err, unix.ENXIO):
-		sleep(time.Millisecond)
-		return nil
-	}
-	return fmt.Errorf("wait on queue %d: %w", w.rx.q.Queue.ID, err)
+	return err
 }
 
 // turn takes one batch from the RX ring and gives its buffers back.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"linerate/bpf"
@@ -20,6 +19,10 @@ import (
 // through 4096 does on veth.
 const DefaultBudget = 256
 
+// kernelBudget is what a kick sends where the kernel takes no other budget
+// (TX_BATCH_SIZE, net/xdp/xsk.c).
+const kernelBudget = 32
+
 // stampEvery is how many frames share one clock reading (measurement rule:
 // at most 16 when latency is asked).
 const stampEvery = 16
@@ -31,11 +34,15 @@ type xskSender struct {
 	att     *bpf.Attachment
 	workers []*xskTx
 	granted Granted
+	meters  []*meter.TxCounters
 }
 
 // OpenXSKSender attaches a pass program to the port (ixgbe gives a zero-copy
 // queue only to an interface that runs XDP) and opens one socket a queue.
 func OpenXSKSender(cfg Config) (Sender, error) {
+	if err := cfg.validateTx(); err != nil {
+		return nil, err
+	}
 	s := &xskSender{cfg: cfg}
 	if err := cfg.Port.Do(s.open); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -58,9 +65,11 @@ func (s *xskSender) open() error {
 			return err
 		}
 		s.workers = append(s.workers, w)
-		for _, n := range append(w.umem.Notes(), w.sock.Notes()...) {
-			s.granted.Notes = append(s.granted.Notes, Note{Code: "engine", Args: []any{n}})
-		}
+		s.meters = append(s.meters, w.tx.counters)
+	}
+	s.granted.Notes = fallback(s.att, s.cfg)
+	if s.workers[0].sock.Config().TxBudget == 0 {
+		s.granted.Notes = append(s.granted.Notes, Note{Code: "tx_budget_unsupported", Args: []any{kernelBudget}})
 	}
 	s.granted.XDPMode = xdpMode(s.att)
 	s.granted.Mode = socketMode(s.workers[0].sock.ZeroCopied(), s.granted.XDPMode)
@@ -69,38 +78,23 @@ func (s *xskSender) open() error {
 
 func (s *xskSender) Granted() Granted { return s.granted }
 
-func (s *xskSender) Counters() []*meter.TxCounters {
-	out := make([]*meter.TxCounters, len(s.workers))
-	for i, w := range s.workers {
-		out[i] = w.tx.counters
-	}
-	return out
-}
+func (s *xskSender) Counters() []*meter.TxCounters { return s.meters }
 
 // Run sends one trial. It ends when the offer is done, when ctx ends, or when
 // a worker meets an error it cannot go on from; the result is valid in each
 // case, and the error tells the third from the others.
 func (s *xskSender) Run(ctx context.Context, o Offer) (TxResult, error) {
+	if err := o.validate(len(s.workers)); err != nil {
+		return TxResult{}, err
+	}
 	var stop atomic.Bool
 	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
-	errs := make([]error, len(s.workers))
-	var wg sync.WaitGroup
-	for i, w := range s.workers {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			errs[i] = w.run(&stop, o, i, len(s.workers), s.cfg.Fault)
-			if errs[i] != nil {
-				stop.Store(true)
-			}
-		}()
-	}
-	wg.Wait()
-	var res TxResult
+	var loops []*txLoop
 	for _, w := range s.workers {
-		res.add(w.tx)
+		loops = append(loops, w.tx)
 	}
-	return res, errors.Join(errs...)
+	err := together(len(loops), &stop, func(i int) error { return loops[i].run(&stop, o, i, len(loops), s.cfg.Fault) })
+	return txResult(loops), err
 }
 
 // Close releases sockets, memory and the program. It may be called twice.
@@ -121,6 +115,13 @@ func (s *xskSender) Close() error {
 	return errors.Join(errs...)
 }
 
+// What a chunk is at.
+const (
+	ours  = iota // free, or being written
+	piece        // in the kernel's hands, and its frame goes on in another
+	last         // in the kernel's hands, and ends a frame: the frame completes with it
+)
+
 // xskTx is one sending queue. Every field belongs to the worker's goroutine
 // while it runs.
 type xskTx struct {
@@ -131,12 +132,27 @@ type xskTx struct {
 	chunk uint64
 	prev  []wire.BufLen // length last written in each chunk, 0: never
 	free  []uint32      // chunks not in the kernel's hands, last in first out
-	inval uint64        // tx_invalid_descs at the trial's start
-	last  []bool        // chunks that end a frame: a frame completes with its last
-	// Frames longer than a chunk are made here first; nil where none are.
-	whole    []byte
-	wholeLen wire.BufLen
-	per      int // chunks the longest frame takes
+	state []uint8       // of each chunk
+	per   int           // chunks the longest frame takes
+	// Where frames take several chunks they are made here first; else nil.
+	made    []byte
+	madeLen wire.BufLen
+	laid    []uint8 // chunks of the frames laid last, a ring
+	laidAt  int
+}
+
+// layOut prepares a queue's chunks; all are free.
+func layOut(cfg Config) *xskTx {
+	w := &xskTx{chunk: uint64(cfg.Chunk), prev: make([]wire.BufLen, cfg.Budget),
+		state: make([]uint8, cfg.Budget), per: pieces(int(cfg.MaxLen), cfg.Chunk)}
+	if w.per > 1 {
+		w.made = make([]byte, w.per*cfg.Chunk)
+		w.laid = make([]uint8, cfg.Budget)
+	}
+	for i := range uint32(cfg.Budget) {
+		w.free = append(w.free, i)
+	}
+	return w
 }
 
 func newXSKTx(cfg Config, q Queue) (*xskTx, error) {
@@ -144,11 +160,8 @@ func newXSKTx(cfg Config, q Queue) (*xskTx, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &xskTx{umem: u, chunk: uint64(cfg.Chunk), prev: make([]wire.BufLen, cfg.Budget),
-		last: make([]bool, cfg.Budget), per: pieces(int(cfg.MaxLen), cfg.Chunk)}
-	if w.per > 1 {
-		w.whole = make([]byte, w.per*cfg.Chunk)
-	}
+	w := layOut(cfg)
+	w.umem = u
 	w.sock, err = xsk.Open(u, xsk.Config{
 		IfIndex: cfg.Port.IfIndex, Queue: q.ID, ZeroCopy: cfg.ZeroCopy,
 		TxSize: uint32(cfg.Budget), CompSize: uint32(cfg.Budget),
@@ -158,41 +171,37 @@ func newXSKTx(cfg Config, q Queue) (*xskTx, error) {
 		return nil, errors.Join(fmt.Errorf("open queue %d of %s: %w", q.ID, cfg.Port.Name, err), u.Close())
 	}
 	w.mem = u.Data(0, uint32(cfg.Budget*cfg.Chunk))
-	for i := range uint32(cfg.Budget) {
-		w.free = append(w.free, i)
-		w.last[i] = true
-	}
 	w.tx = newTxLoop(q, cfg, w)
 	return w, nil
 }
 
 func (w *xskTx) close() error { return errors.Join(w.sock.Close(), w.umem.Close()) }
 
-func (w *xskTx) run(stop *atomic.Bool, o Offer, i, n int, f Fault) error {
-	st, err := w.sock.Stats()
-	if err != nil {
-		return err
-	}
-	w.inval = st.TxInvalidDescs
-	w.wholeLen = 0
-	clear(w.prev) // another trial's frames may differ where this one writes nothing
-	err = w.tx.run(stop, o, i, n, f)
-	if st, serr := w.sock.Stats(); serr == nil {
-		w.tx.q.Invalid = st.TxInvalidDescs - w.inval
-	}
-	return err
+// fresh: another trial's frames may differ where this one writes nothing.
+func (w *xskTx) fresh() {
+	w.madeLen = 0
+	clear(w.prev)
 }
 
-// room is how many frames can be written now.
+func (w *xskTx) longest() wire.BufLen { return wire.BufLen(w.per) * wire.BufLen(w.chunk) }
+
+func (w *xskTx) invalid() (uint64, error) {
+	st, err := w.sock.Stats()
+	return st.TxInvalidDescs, err
+}
+
+// room is how many frames can be written now. The TX ring has an entry for
+// every chunk, so it has room wherever there are chunks.
 func (w *xskTx) room() int { return len(w.free) / w.per }
 
-// put writes n frames, at most room(), and hands them to the kernel's ring.
+// put writes n frames, or as many as there is room for, and hands them to the
+// kernel's ring.
 func (w *xskTx) put(fw *frame.Writer, n int, now int64) (sent int, bytes uint64) {
-	if w.whole != nil {
+	if w.made != nil {
 		return w.putPieces(fw, n, now)
 	}
-	idx, got := w.sock.Tx.Reserve(uint32(n))
-	mem, chunk, prev, free := w.mem, w.chunk, w.prev, w.free
+	idx, got := w.sock.Tx.Reserve(uint32(min(n, len(w.free))))
+	mem, chunk, prev, free, state := w.mem, w.chunk, w.prev, w.free, w.state
 	top := len(free)
 	for k := uint32(0); k < got; k++ {
 		top--
@@ -200,6 +209,7 @@ func (w *xskTx) put(fw *frame.Writer, n int, now int64) (sent int, bytes uint64)
 		at := uint64(c) * chunk
 		size := fw.Next(mem[at:at+chunk], prev[c], uint64(now))
 		prev[c] = size
+		state[c] = last
 		bytes += uint64(size) + wire.FCSBytes
 		w.sock.Tx.Set(idx+k, xsk.Desc{Addr: at, Len: uint32(size)})
 	}
@@ -210,37 +220,42 @@ func (w *xskTx) put(fw *frame.Writer, n int, now int64) (sent int, bytes uint64)
 
 // putEnd writes one END frame.
 func (w *xskTx) putEnd(fw *frame.Writer, sent uint64, now int64) (uint64, bool) {
-	if w.whole != nil {
-		size := fw.End(w.whole, sent, uint64(now))
-		w.wholeLen = 0
-		return uint64(size) + wire.FCSBytes, w.lay(w.whole[:size])
-	}
-	idx, got := w.sock.Tx.Reserve(1)
-	if got == 0 || len(w.free) == 0 {
+	idx, ok := w.reserve(w.per)
+	if !ok {
 		return 0, false
+	}
+	if w.made != nil {
+		size := fw.End(w.made, sent, uint64(now))
+		w.madeLen = 0
+		w.lay(idx, w.made[:size])
+		return uint64(size) + wire.FCSBytes, true
 	}
 	c := w.free[len(w.free)-1]
 	w.free = w.free[:len(w.free)-1]
 	at := uint64(c) * w.chunk
-	w.last[c] = true
 	size := fw.End(w.mem[at:at+w.chunk], sent, uint64(now))
 	w.prev[c] = 0
+	w.state[c] = last
 	w.sock.Tx.Set(idx, xsk.Desc{Addr: at, Len: uint32(size)})
 	w.sock.Tx.Submit(1)
 	return uint64(size) + wire.FCSBytes, true
 }
 
-// reap takes chunks back and tells how many frames they complete.
+// reap takes chunks back and tells how many frames they complete. An address
+// that the kernel was not given, or gives back twice, is passed over: its chunk
+// would be written while it is sent.
 func (w *xskTx) reap() (frames int) {
-	idx, n := w.sock.Comp.Peek(uint32(len(w.prev)))
+	idx, n := w.sock.Comp.Peek(uint32(len(w.state)))
 	for k := uint32(0); k < n; k++ {
 		c := w.sock.Comp.Get(idx+k) / w.chunk
-		if c < uint64(len(w.prev)) && len(w.free) < len(w.prev) {
-			w.free = append(w.free, uint32(c))
-			if w.last[c] {
-				frames++
-			}
+		if c >= uint64(len(w.state)) || w.state[c] == ours {
+			continue
 		}
+		if w.state[c] == last {
+			frames++
+		}
+		w.state[c] = ours
+		w.free = append(w.free, uint32(c))
 	}
 	w.sock.Comp.Release(n)
 	return frames
@@ -251,4 +266,10 @@ func (w *xskTx) kick() xsk.KickResult { return w.sock.KickTx() }
 
 func (w *xskTx) needsKick() bool { return w.sock.TxNeedsWakeup() }
 
-func (w *xskTx) held() uint64 { return uint64(w.sock.Tx.Pending()) }
+func (w *xskTx) held() uint64 {
+	n := w.sock.Tx.Pending()
+	if w.made == nil {
+		return uint64(n)
+	}
+	return w.heldFrames(int(n))
+}
