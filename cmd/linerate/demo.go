@@ -22,7 +22,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, args []string) (err 
 	f.register(fs, sides{tx: true, rx: true})
 	nicKind := fs.String("nic", "veth", "what joins the two hosts: veth")
 	threaded := fs.Bool("threaded-napi", false, "run the receiver's NAPI in a kernel thread, on a core of its own")
-	for name, value := range map[string]string{"rate": "100kpps", "duration": "3s", "ring": "8192"} {
+	for name, value := range map[string]string{"rate": "100kpps", "duration": "3s", "ring": "16384"} {
 		setDefault(fs, name, value)
 	}
 	if err := parse(fs, args); err != nil {
