@@ -139,6 +139,7 @@ type TxQueue struct {
 	Stalls     pace.Stalls
 	Thrown     uint64 // of Unsent: permits the pacer threw away as debt
 	Tail       uint64 // of Thrown: after the last frame
+	LastThrown uint64 // of Thrown: when the last frame was sent
 	Unwritten  uint64 // of Unsent: granted, but the ring took fewer
 	Held       uint64 // frames still in the TX ring at the end
 	// Excused is when the worker was off its CPU or catching up: there the
@@ -149,6 +150,13 @@ type TxQueue struct {
 	NetDown  uint64 // kicks answered ENETDOWN
 	OwnQueue uint64 // batches stamped while the TX ring was over a quarter full
 	Batches  uint64
+	// CallsNs was spent in turns that put frames into the kernel and were so long
+	// that they alone may pass for a stall.
+	CallsNs int64
+	// WaitedNs is how long the worker was ready to run, Rated's warm-up left out,
+	// and had no CPU (schedstat); nil: the kernel does not say.
+	WaitedNs *int64
+	Rated    Rated
 	Warmup   Warmup
 }
 
@@ -156,6 +164,7 @@ type TxQueue struct {
 type Warmup struct {
 	Thrown  uint64
 	Refused uint64
+	CallsNs int64
 	Stalls  pace.Stalls
 }
 

@@ -71,6 +71,7 @@ type txTrial struct {
 	catchUps uint64
 	turnNs   int64 // last turn of the loop
 	wait     *pace.Waiter
+	waited   delay // when the rated part began
 }
 
 func newTxLoop(q Queue, cfg Config, path txPath) *txLoop {
@@ -102,6 +103,7 @@ func (l *txLoop) run(stop *atomic.Bool, o Offer, i, n int, f Fault) error {
 	l.pacer.Start(o.Start)
 	err = l.offer(stop, fw, deadline(o), f.of(i))
 	l.endNs = xsk.NowNs()
+	l.q.WaitedNs = l.waited.since()
 	l.pacer.Finish(l.endNs)
 	l.settle()
 	if ferr := l.finish(fw, err == nil && o.EndMarks); err == nil {
@@ -183,6 +185,7 @@ func (l *txLoop) offer(stop *atomic.Bool, fw *frame.Writer, deadline int64, f Fa
 		if err := l.push(); err != nil {
 			return err
 		}
+		l.called(now)
 		l.publish()
 	}
 	return nil
@@ -202,7 +205,9 @@ func (l *txLoop) excuse(now int64) {
 func (l *txLoop) idle(now, next int64) error {
 	full := l.path.room() == 0
 	if l.inFlight > 0 && (full || now-l.doneNs > watchdogNs) {
-		return l.push()
+		err := l.push()
+		l.called(now)
+		return err
 	}
 	if !full && next > now {
 		l.publish()
@@ -229,7 +234,8 @@ func (l *txLoop) send(fw *frame.Writer, n int) {
 		l.inFlight += uint64(sent)
 		l.lastNs = now
 		if l.rate.add(now, uint64(sent), bytes) {
-			l.q.Warmup = Warmup{Thrown: l.pacer.Thrown(), Refused: l.q.Refused, Stalls: l.pacer.Stalls()}
+			l.q.Warmup = Warmup{Thrown: l.pacer.Thrown(), Refused: l.q.Refused, CallsNs: l.q.CallsNs, Stalls: l.pacer.Stalls()}
+			l.waited = runDelay()
 		}
 	}
 	l.q.Unwritten += uint64(n)
@@ -239,6 +245,7 @@ func (l *txLoop) send(fw *frame.Writer, n int) {
 	if l.firstNs == 0 {
 		l.firstNs = first
 	}
+	l.q.LastThrown = l.pacer.Thrown()
 	l.q.Batches++
 	if l.inFlight > uint64(l.budget)/4 {
 		l.q.OwnQueue++
@@ -299,6 +306,7 @@ func (l *txLoop) settle() {
 	l.q.Offered = p.Offered()
 	l.q.Thrown = p.Thrown()
 	l.q.Tail = p.Tail()
+	l.q.Rated = l.rate.Rated
 	l.q.Unsent = p.Thrown() + l.q.Unwritten
 	l.q.Stalls = p.Stalls()
 	if l.q.Batches > 0 {

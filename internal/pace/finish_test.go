@@ -58,3 +58,17 @@ func TestFinishNotesTheStall(t *testing.T) {
 		t.Errorf("tail %d of %d thrown, want 5001", p.Tail(), p.Thrown())
 	}
 }
+
+// A gap that no call into the kernel explains is told apart.
+func TestLongStall(t *testing.T) {
+	p := New(Config{PPS: 1e5, Workers: 1})
+	p.Start(0)
+	for _, now := range []int64{0, 15e6, 100e6} {
+		if n, _ := p.Due(now, 1); n != 1 {
+			t.Fatalf("%d granted at %d", n, now)
+		}
+	}
+	if s := p.Stalls(); s.Count != 2 || s.Long < LongStall || s.Long >= s.Sum {
+		t.Errorf("stalls %+v, want one of two long", s)
+	}
+}

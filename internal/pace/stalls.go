@@ -8,7 +8,12 @@ type Stalls struct {
 	Count   uint64
 	Sum     time.Duration
 	Longest time.Duration
+	Long    time.Duration // of Sum: in gaps over LongStall
 }
+
+// LongStall is more than any one call into the kernel takes: in a longer gap
+// the worker was stopped, whatever the scheduler says.
+const LongStall = 20 * time.Millisecond
 
 // add counts the gap if it is a stall.
 func (s *Stalls) add(from, to int64) {
@@ -19,6 +24,9 @@ func (s *Stalls) add(from, to int64) {
 	s.Count++
 	s.Sum += gap
 	s.Longest = max(s.Longest, gap)
+	if gap > LongStall {
+		s.Long += gap
+	}
 }
 
 // NoteStall counts a gap that Due cannot see, if it is over StallAfter. Gaps

@@ -197,9 +197,7 @@ func (r *running) txRate(rated engine.Rated) {
 		excused = append(excused, q.Excused...)
 		o.Rate.StallNs += int64(q.Stalls.Sum)
 		o.Rate.LongestStall = max(o.Rate.LongestStall, int64(q.Stalls.Longest))
-		q.Thrown -= q.Warmup.Thrown
-		q.Stalls.Sum -= q.Warmup.Stalls.Sum
-		queues = append(queues, q)
+		queues = append(queues, afterWarmup(q))
 	}
 	o.Rate.Overfull = o.Rx.OverfullMore + meter.Unexcused(o.Rx.Overfull, excused)
 	if asked, err := r.spec.PPS(); err == nil && asked > 0 {
@@ -212,8 +210,8 @@ func (r *running) txRate(rated engine.Rated) {
 			o.Rate.TxPPS = &pps
 		}
 	}
-	if span := rated.LastNs - rated.FirstNs; span > 0 && o.Rate.OfferedPPS != nil {
-		o.Rate.PacingError = pacingError(queues, rated.Frames-rated.First+1, span, *o.Rate.OfferedPPS)
+	if o.Rate.OfferedPPS != nil {
+		o.Rate.PacingError = pacingError(queues, *o.Rate.OfferedPPS)
 	}
 }
 
@@ -232,23 +230,6 @@ func (r *running) refusedSinceWarmup() (n uint64, known bool) {
 		n += q.Warmup.Refused
 	}
 	return *all - min(n, *all), true
-}
-
-// pacingError is how far the offered rate is off what was asked, relative. A
-// worker that is off its CPU cannot send: what was thrown away as debt then is
-// left out, up to what was due while it was away. What a slow path kept from
-// being sent is not.
-func pacingError(queues []engine.TxQueue, written uint64, span int64, asked float64) *float64 {
-	due := asked * float64(span) / 1e9
-	for _, q := range queues {
-		away := asked / float64(len(queues)) * q.Stalls.Sum.Seconds()
-		due -= min(float64(q.Thrown-min(q.Tail, q.Thrown)), away) // the span ends with the last frame
-	}
-	if due <= 0 {
-		return nil
-	}
-	e := float64(written-1)/due - 1
-	return &e
 }
 
 // invalid lists what makes the measurement worthless.

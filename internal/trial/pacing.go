@@ -1,0 +1,61 @@
+package trial
+
+import (
+	"math"
+	"time"
+
+	"linerate/internal/engine"
+)
+
+// afterWarmup is a queue without what happened before its rated part began:
+// permits thrown before the first frame too.
+func afterWarmup(q engine.TxQueue) engine.TxQueue {
+	w := q.Warmup
+	q.Thrown -= min(w.Thrown, q.Thrown)
+	q.LastThrown -= min(w.Thrown, q.LastThrown)
+	q.CallsNs -= w.CallsNs
+	q.Stalls.Sum -= w.Stalls.Sum
+	q.Stalls.Long -= w.Stalls.Long
+	return q
+}
+
+// pacingError is how far the offered rate is off what was asked, relative: the
+// larger of what was short of what was due, and of what the time between the
+// frames was off. Each worker had its share of pps. nil: too few frames to tell.
+func pacingError(queues []engine.TxQueue, pps float64) *float64 {
+	share := pps / float64(len(queues))
+	var written, due, between, span float64
+	for _, q := range queues {
+		n := float64(q.Rated.Frames)
+		written += n
+		due += n + float64(q.Thrown+q.Unwritten) - excused(q, share)
+		// Permits thrown between two frames are missing, which is what due is for;
+		// here the time in which they were due is left out.
+		if s := float64(q.Rated.LastNs-q.Rated.FirstNs)/1e9 - float64(q.LastThrown)/share; s > 0 {
+			between += n - float64(q.Rated.First)
+			span += s
+		}
+	}
+	if written < 2 || due <= 0 {
+		return nil
+	}
+	worst := min(0, written/due-1)
+	if span > 0 && between > 0 {
+		if e := between/(span*share) - 1; math.Abs(e) > math.Abs(worst) {
+			worst = e
+		}
+	}
+	return &worst
+}
+
+// excused is how many of a worker's thrown permits were due while it was away:
+// nobody could have sent those. A path that is too slow excuses nothing: a turn
+// that takes the kernel long is a gap like any other, and only the time in which
+// the thread waited for a CPU meanwhile is none of the path's.
+func excused(q engine.TxQueue, share float64) float64 {
+	away := max(0, q.Stalls.Sum-time.Duration(q.CallsNs)) + q.Stalls.Long
+	if q.WaitedNs != nil {
+		away += time.Duration(*q.WaitedNs)
+	}
+	return min(float64(q.Thrown), away.Seconds()*share)
+}
