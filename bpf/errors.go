@@ -70,6 +70,8 @@ func (e *UnsupportedError) Unwrap() error { return e.Err }
 // explain turns what the kernel said into a typed error.
 func explain(op string, err error, needs capability, feature Feature) error {
 	switch {
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		// A probe for a feature that fails for want of a descriptor says nothing.
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES) && len(missing(needs)) > 0:
 		return &PermissionError{op, missing(needs), err}
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.EOPNOTSUPP):

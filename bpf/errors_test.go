@@ -117,3 +117,17 @@ func TestExplain(t *testing.T) {
 		t.Errorf("EACCES: %v", err)
 	}
 }
+
+// A kernel that lacks something is not told from one that is short of something
+// by the name of another feature.
+func TestExplainNamesTheFeature(t *testing.T) {
+	feature := Feature{"XDP fragments", "Linux 5.18"}
+	var unsupported *UnsupportedError
+	if err := explain("load", ebpf.ErrNotSupported, 0, feature); !errors.As(err, &unsupported) {
+		t.Errorf("not supported: %v", err)
+	}
+	short := fmt.Errorf("probe: %w: %w", ebpf.ErrNotSupported, unix.EMFILE)
+	if err := explain("load", short, 0, feature); errors.As(err, &unsupported) || !errors.Is(err, unix.EMFILE) {
+		t.Errorf("out of descriptors: %v", err)
+	}
+}

@@ -10,9 +10,9 @@ import (
 // Without CAP_PERFMON the verifier allows no packet access at an offset that it
 // does not know (kernel/bpf/verifier.c, sanitize_ptr_alu), so parsing needs it.
 func loadXDP(spec *ebpf.CollectionSpec, name string, frags bool, needs capability) (*ebpf.Collection, *ebpf.Program, error) {
-	chosen := name
+	chosen, feature := name, Feature{"what the program uses", "Linux 6.1"}
 	if frags {
-		chosen += "_frags"
+		chosen, feature = name+"_frags", Feature{"XDP fragments", "Linux 5.18"}
 	}
 	for other := range spec.Programs {
 		if other != chosen {
@@ -21,7 +21,7 @@ func loadXDP(spec *ebpf.CollectionSpec, name string, frags bool, needs capabilit
 	}
 	coll, err := ebpf.NewCollection(spec)
 	if err != nil {
-		return nil, nil, explain("load "+chosen, err, needs, Feature{"XDP fragments", "Linux 5.18"})
+		return nil, nil, explain("load "+chosen, err, needs, feature)
 	}
 	return coll, coll.Programs[chosen], nil
 }

@@ -37,9 +37,9 @@ func explain(err error, ends ...*endpoint) error {
 	var field *frame.FieldError
 	switch {
 	case errors.As(err, &foreign):
-		return fmt.Errorf("%w\n  try: another interface, or take the program off first if it is yours (ip link set dev IFACE xdp off)", err)
+		return fmt.Errorf("%w%s\n  try: another interface, or take the program off first if it is yours (ip link set dev IFACE xdp off)", err, holder(foreign.Ifindex, 0, ends))
 	case errors.As(err, &socket) && errors.Is(socket.Errno, unix.EBUSY):
-		return fmt.Errorf("%w%s\n  try: end that process, or name another queue with --queues", err, holder(socket, ends))
+		return fmt.Errorf("%w%s\n  try: end that process, or name another queue with --queues", err, holder(socket.IfIndex, socket.Queue, ends))
 	case errors.As(err, &socket) && errors.Is(socket.Errno, unix.EOPNOTSUPP):
 		return fmt.Errorf("%w\n  try: --mode auto, which takes copy mode where the driver has no zero-copy", err)
 	case errors.As(err, &field):
@@ -55,12 +55,12 @@ func explain(err error, ends ...*endpoint) error {
 }
 
 // holder names the process that has the queue, if it can be found out.
-func holder(e *xsk.Error, ends []*endpoint) string {
+func holder(ifindex, queue int, ends []*endpoint) string {
 	for _, ep := range ends {
-		if ep == nil || ep.port.Index != e.IfIndex {
+		if ep == nil || ep.port.Index != ifindex {
 			continue
 		}
-		if who, guess := nic.QueueHolder(ep.port, e.Queue); who != "" {
+		if who, guess := nic.QueueHolder(ep.port, queue); who != "" {
 			if guess {
 				return ": perhaps held by " + who
 			}

@@ -245,7 +245,7 @@ func TestQueueTaken(t *testing.T) {
 	if code != exitCannotRun {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
-	if !strings.Contains(stderr, "linerate") && !strings.Contains(stderr, fmt.Sprint(holder.Process.Pid)) {
+	if !strings.Contains(stderr, fmt.Sprintf("process %d", holder.Process.Pid)) {
 		t.Errorf("%q does not name the holder, process %d", stderr, holder.Process.Pid)
 	}
 }

@@ -22,10 +22,10 @@ func withSignals(parent context.Context) (ctx context.Context, code func(int) in
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
 		signal.Notify(caught, syscall.SIGHUP)
 	}
-	// A reader of stdout that goes away is an error of the write, not the end of
-	// the program: there may be a lab to remove. (Not ignored: a command that
-	// lab exec becomes would inherit that.)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	// A reader of stdout that goes away, or a file that grows too large, is an
+	// error of the write, not the end of the program: there may be a lab to
+	// remove. (Not ignored: a command that lab exec becomes would inherit that.)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGXFSZ)
 	go func() {
 		<-caught
 		cancel()

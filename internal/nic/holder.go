@@ -28,7 +28,7 @@ func QueueHolder(p *Port, queue int) (desc string, guess bool) {
 	}
 	var names []string
 	for _, h := range holders {
-		if h.netns == "" || h.netns == fmt.Sprintf("net:[%d]", p.NS.Inum()) || h.self {
+		if len(h.netns) == 0 || slices.Contains(h.netns, fmt.Sprintf("net:[%d]", p.NS.Inum())) || h.self {
 			names = append(names, h.String())
 		}
 	}
@@ -54,6 +54,21 @@ func (p *Port) boundSocket(queue int) (inode uint32, err error) {
 	return inode, err
 }
 
+// threadSpaces lists the network namespaces that a process's threads are in: the
+// main thread need not be where the sockets are.
+func threadSpaces(dir string) (spaces []string) {
+	links, err := filepath.Glob(filepath.Join(dir, "task/*/ns/net"))
+	if err != nil {
+		return nil
+	}
+	for _, l := range links {
+		if space, err := os.Readlink(l); err == nil && !slices.Contains(spaces, space) {
+			spaces = append(spaces, space)
+		}
+	}
+	return spaces
+}
+
 // nameHolder finds the process that has the socket's rings.
 func nameHolder(holders []holder, inode uint32) string {
 	if inode == 0 {
@@ -71,8 +86,8 @@ func nameHolder(holders []holder, inode uint32) string {
 type holder struct {
 	pid    int
 	comm   string
-	netns  string // of the main thread, "" if it may not be read
-	self   bool   // this very process, whose threads are in many namespaces
+	netns  []string // of its threads, none if they may not be read
+	self   bool     // this very process, whose threads are in many namespaces
 	inodes []uint32
 }
 
@@ -111,7 +126,7 @@ func ringHolders(proc string) (holders []holder) {
 		}
 		comm, _ := os.ReadFile(filepath.Join(dir, "comm"))
 		h.comm = strings.TrimSpace(string(comm))
-		h.netns, _ = os.Readlink(filepath.Join(dir, "ns/net"))
+		h.netns = threadSpaces(dir)
 		holders = append(holders, h)
 	}
 	slices.SortFunc(holders, func(a, b holder) int { return a.pid - b.pid })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -19,6 +20,20 @@ import (
 
 // disturb does something to an end's interface in mid-run.
 type disturb func(e *End) error
+
+// later runs f half a second after the ends are attached; the test's end stops it.
+func later(t *testing.T, s *Spec, f func() error) {
+	t.Helper()
+	s.Attached = func() error {
+		timer := time.AfterFunc(500*time.Millisecond, func() {
+			if err := f(); err != nil {
+				t.Errorf("disturb: %v", err)
+			}
+		})
+		t.Cleanup(func() { timer.Stop() })
+		return nil
+	}
+}
 
 func link(e *End) (netlink.Link, error) { return netlink.LinkByName(e.Port.Name) }
 
@@ -76,12 +91,7 @@ func TestSinkLosesItsInterface(t *testing.T) {
 	eachEngine(t, func(t *testing.T, eng engine.Name, a, b string) {
 		s := spec(t, eng, a, b)
 		s.Tx, s.AnyRun, s.Steer.Run, s.Count, s.Duration = nil, true, 0, 0, 20*time.Second
-		timer := time.AfterFunc(time.Second, func() {
-			if err := s.Rx.Port.NS.Do(func() error { return remove(s.Rx) }); err != nil {
-				t.Errorf("remove: %v", err)
-			}
-		})
-		defer timer.Stop()
+		later(t, &s, func() error { return s.Rx.Port.NS.Do(func() error { return remove(s.Rx) }) })
 		o, err := Run(context.Background(), s, nil)
 		if o == nil {
 			t.Fatal(err)
@@ -99,18 +109,13 @@ func TestReceiverIsKilled(t *testing.T) {
 	lab := nettest.Lab(t, veth.Config{})
 	s := spec(t, engine.Asavie, lab.A(), lab.B())
 	s.Tx.Engine, s.Count, s.Duration = engine.XSK, 0, 20*time.Second
-	timer := time.AfterFunc(time.Second, func() {
-		children, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", childrenOf(t)))
-		var pid int
-		if _, serr := fmt.Sscan(string(children), &pid); err != nil || serr != nil {
-			t.Errorf("find the child: %q, %v", children, errors.Join(err, serr))
-			return
+	later(t, &s, func() error {
+		pid, err := onlyChild()
+		if err != nil {
+			return err
 		}
-		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
-			t.Error(err)
-		}
+		return unix.Kill(pid, unix.SIGKILL)
 	})
-	defer timer.Stop()
 	o, err := Run(context.Background(), s, nil)
 	if o == nil || err == nil {
 		t.Fatalf("outcome %v, error %v", o, err)
@@ -123,23 +128,20 @@ func TestReceiverIsKilled(t *testing.T) {
 	}
 }
 
-// childrenOf finds the thread of this process that has a child.
-func childrenOf(t *testing.T) (tid int) {
-	t.Helper()
-	tasks, err := os.ReadDir("/proc/self/task")
+// onlyChild finds the process that one of this process's threads has started.
+func onlyChild() (pid int, err error) {
+	lists, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil {
-		t.Fatal(err)
+		return 0, err
 	}
-	for _, task := range tasks {
-		data, err := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
+	for _, list := range lists {
+		data, err := os.ReadFile(list)
 		if err == nil && len(data) > 0 {
-			_, err = fmt.Sscan(task.Name(), &tid)
-			if err != nil {
-				t.Error(err)
-			}
+			_, err = fmt.Sscan(string(data), &pid)
+			return pid, err
 		}
 	}
-	return tid
+	return 0, os.ErrNotExist
 }
 
 // What happens to an interface after the last frame and before the last reading
@@ -148,12 +150,7 @@ func TestEventWhileSettling(t *testing.T) {
 	eachEngine(t, func(t *testing.T, eng engine.Name, a, b string) {
 		s := spec(t, eng, a, b)
 		s.Count, s.Settle, s.Interval = 1, 2*time.Second, 10*time.Millisecond
-		timer := time.AfterFunc(time.Second, func() {
-			if err := s.Rx.Port.NS.Do(func() error { return linkDown(s.Rx) }); err != nil {
-				t.Errorf("disturb: %v", err)
-			}
-		})
-		defer timer.Stop()
+		later(t, &s, func() error { return s.Rx.Port.NS.Do(func() error { return linkDown(s.Rx) }) })
 		o, err := Run(context.Background(), s, nil)
 		if o == nil || err != nil {
 			t.Fatal(err)
@@ -166,12 +163,7 @@ func TestEventWhileSettling(t *testing.T) {
 
 func disturbed(t *testing.T, s Spec, e *End, do disturb) {
 	t.Helper()
-	timer := time.AfterFunc(time.Second, func() {
-		if err := e.Port.NS.Do(func() error { return do(e) }); err != nil {
-			t.Errorf("disturb: %v", err)
-		}
-	})
-	defer timer.Stop()
+	later(t, &s, func() error { return e.Port.NS.Do(func() error { return do(e) }) })
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
 	o, err := Run(ctx, s, nil)

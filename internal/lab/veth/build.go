@@ -58,7 +58,7 @@ func prepare(alias string) error {
 		// A kernel without IPv6 has nothing to turn off.
 		err := os.WriteFile("/proc/sys/net/ipv6/conf/"+conf+"/disable_ipv6", []byte("1"), 0)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
+			return needs(err, "CAP_NET_ADMIN")
 		}
 	}
 	lo, err := netlink.LinkByName("lo")
@@ -215,7 +215,7 @@ func dropInterface(ns string) error {
 
 // needs names the capability if the kernel refused for want of one.
 func needs(err error, capability string) error {
-	if errors.Is(err, unix.EPERM) {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return fmt.Errorf("%w (needs %s)", err, capability)
 	}
 	return err
