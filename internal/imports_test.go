@@ -52,7 +52,7 @@ var pure = []string{
 
 // pureLibraries are the libraries, pure themselves, that pure packages may use.
 var pureLibraries = []string{
-	"github.com/HdrHistogram/hdrhistogram-go", "golang.org/x/perf/benchmath", "go.yaml.in/yaml",
+	"golang.org/x/perf/benchmath", "go.yaml.in/yaml",
 	"gopkg.in/yaml.v3", "gonum.org/v1/plot",
 }
 

@@ -56,10 +56,8 @@ func (w *watched) result(loops []*rxLoop) *RxResult {
 		kept, dropped := l.gaps.Windows()
 		r.Overfull = append(r.Overfull, kept...)
 		r.OverfullMore += dropped
-		// Histograms of one configuration merge; these all have the same.
-		if gaps.Merge(l.gaps.Gaps()) != nil || latency.Merge(l.latency) != nil {
-			continue
-		}
+		gaps.Merge(l.gaps.Gaps())
+		latency.Merge(l.latency)
 	}
 	if s, ok := gaps.Summary(); ok {
 		r.Gaps = &s
@@ -110,7 +108,17 @@ type rxTrial struct {
 	rate     rating
 	seen     Rated  // of what rate has entered: frames and bytes
 	bytes    uint64 // L2 bytes with FCS of the good frames
+	gathered uint64 // frames taken when the ring was last found empty
 }
+
+const (
+	// gatherFor is how long frames may gather in a ring: 1,500 of the fastest.
+	gatherFor = 100 * time.Microsecond
+	// gatherFrames is how many must have come between two empty rings.
+	gatherFrames = 8
+	// gatherRing is the least ring that gathers.
+	gatherRing = 2048
+)
 
 func newRxLoop(q Queue) *rxLoop {
 	return &rxLoop{queue: q, counters: new(meter.RxCounters)}
@@ -157,6 +165,19 @@ func (l *rxLoop) follow(stop *atomic.Bool, rings int, turn func() int, wait func
 		}
 	}
 	return nil
+}
+
+// gather sleeps for a moment when the last frames came so fast that a wake-up
+// for each would cost both ends more than the frames do, and tells whether it
+// did. The ring must hold what comes meanwhile, several times over.
+func (l *rxLoop) gather(ring int) bool {
+	n := l.counts.Taken - l.gathered
+	l.gathered = l.counts.Taken
+	if n < gatherFrames || ring < gatherRing {
+		return false
+	}
+	sleep(gatherFor)
+	return true
 }
 
 // end closes the queue's account, also after an error.

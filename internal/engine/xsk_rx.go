@@ -202,10 +202,14 @@ func (w *xskRx) run(stop *atomic.Bool, watch *watched, queues int, f Fault) erro
 	return errors.Join(err, w.rx.end(base, w.sock.Stats))
 }
 
-// wait blocks until a frame is there, or for pollEvery.
+// wait blocks until a frame is there, or for pollEvery; while frames flow, for
+// the moment that lets a batch gather.
 func (w *xskRx) wait() error {
 	if w.sock.FillNeedsWakeup() {
 		w.sock.WakeRx()
+	}
+	if w.rx.gather(int(w.sock.Rx.Size())) {
+		return nil
 	}
 	_, err := w.sock.Poll(true, pollEvery)
 	return err

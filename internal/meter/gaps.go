@@ -73,7 +73,11 @@ func (g *Gaps) window(ns int64) {
 	if g.size == len(g.recent) {
 		g.drop()
 	}
-	g.recent[(g.head+g.size)%len(g.recent)] = ns
+	tail := g.head + g.size
+	if tail >= len(g.recent) { // no %: a division a frame
+		tail -= len(g.recent)
+	}
+	g.recent[tail] = ns
 	g.size++
 	g.worst = max(g.worst, g.size)
 	if g.size <= g.limit {
@@ -87,7 +91,9 @@ func (g *Gaps) window(ns int64) {
 }
 
 func (g *Gaps) drop() {
-	g.head = (g.head + 1) % len(g.recent)
+	if g.head++; g.head == len(g.recent) {
+		g.head = 0
+	}
 	g.size--
 }
 

@@ -61,6 +61,17 @@ func TestHistogramEdges(t *testing.T) {
 	}
 }
 
+// Each time lies in its cell, and no cell is wider than a thousandth of it.
+func TestHistogramCells(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ns := rapid.Int64Range(0, longest).Draw(t, "ns") >> rapid.IntRange(0, 40).Draw(t, "shift")
+		c := cell(ns)
+		if c < 0 || c >= cells || ns > top(c) || (c > 0 && ns <= top(c-1)) || float64(top(c)-ns) > float64(ns)/1000 {
+			t.Fatalf("%d ns is in cell %d, which ends at %d", ns, c, top(c))
+		}
+	})
+}
+
 func TestHistogramMerge(t *testing.T) {
 	a, b, both := NewHistogram(), NewHistogram(), NewHistogram()
 	for i := range int64(1000) {
@@ -73,9 +84,7 @@ func TestHistogramMerge(t *testing.T) {
 	}
 	b.Record(-5)
 	both.Record(-5)
-	if err := a.Merge(b); err != nil {
-		t.Fatal(err)
-	}
+	a.Merge(b)
 	got, _ := a.Summary()
 	want, _ := both.Summary()
 	if got != want || a.Negative() != 1 {
