@@ -140,44 +140,18 @@ func (a *Account) Spaces() []SpaceTotals {
 }
 
 // Streams gives the account of each stream, ordered.
-func (a *Account) Streams() []StreamTotals {
-	var all []StreamTotals
-	for _, s := range a.Spaces() {
-		if len(all) == 0 || all[len(all)-1].Stream != s.Stream {
-			all = append(all, StreamTotals{Stream: s.Stream, EndSeen: true})
-		}
-		t := &all[len(all)-1]
-		t.Distinct += s.Distinct
-		t.Duplicate += s.Duplicate
-		t.Reordered += s.Reordered
-		t.ReorderedBetween += s.ReorderedBetween
-		t.TooLate += s.TooLate
-		t.Corrupt += s.Corrupt
-		t.Implausible += s.Implausible
-		t.EndFrames += s.EndFrames
-		t.EndSent += s.EndSent
-		t.EndSeen = t.EndSeen && s.EndSeen
-	}
-	return all
-}
+func (a *Account) Streams() []StreamTotals { return StreamsOf(a.Spaces()) }
 
 // Totals gives the sums over all spaces and queues, as last published.
 func (a *Account) Totals() Totals {
 	var t Totals
 	for _, s := range a.Spaces() {
-		t.Distinct += s.Distinct
-		t.Duplicate += s.Duplicate
-		t.Reordered += s.Reordered
-		t.ReorderedBetween += s.ReorderedBetween
-		t.TooLate += s.TooLate
-		t.CorruptIdentified += s.Corrupt
-		t.Implausible += s.Implausible
-		t.EndFrames += s.EndFrames
+		t.AddSpace(s)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t.Implausible += a.noRoom
-	t.Corrupt = t.CorruptIdentified + t.Implausible
+	t.Corrupt += a.noRoom
 	for _, q := range a.queues {
 		t.Corrupt += q.corrupt.seen.Load()
 		t.OtherRun += q.otherRun.seen.Load()
