@@ -29,10 +29,11 @@ build: ## build ./linerate, one static binary
 	@PREFLIGHT_AGAIN='make build' scripts/preflight.sh go
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o linerate ./cmd/linerate
 
-demo: ## build, then send 3 s of frames over a throw-away veth pair and account for each (root)
+demo: ## build, then send over a throw-away veth pair and account for each frame: 3 s over AF_XDP, 2 s in the kernel (root)
 	@PREFLIGHT_AGAIN='make demo' scripts/preflight.sh go root kernel
 	@$(MAKE) --no-print-directory build
 	$(AS_ROOT) ./linerate demo
+	$(AS_ROOT) ./linerate demo --engine live --rate max --queues 0,1 --duration 2s
 
 test: ## run all tests (root)
 	@PREFLIGHT_AGAIN='make test' scripts/preflight.sh go root kernel

@@ -50,7 +50,7 @@ func (f *trialFlags) register(fs *pflag.FlagSet, s sides) {
 	fs.DurationVarP(&f.duration, "duration", "t", 10*time.Second, "how long to offer (sink: how long to wait for the END)")
 	fs.StringVar(&f.queues, "queues", "", "device queues: 0,1 or 0-3 or all (default: send on 0, receive on all)")
 	fs.StringVar(&f.cores, "cores", "auto", "CPUs of the workers, the sender's first, in queue order, or auto")
-	fs.StringVar(&f.engine, "engine", string(engine.XSK), "xsk or asavie")
+	fs.StringVar(&f.engine, "engine", string(engine.XSK), "xsk, asavie, or live: made and verified inside the kernel (sends as live, receives as xdp)")
 	fs.StringVar(&f.mode, "mode", "auto", "auto, zerocopy (required), copy or generic")
 	if s.tx && s.rx {
 		f.registerEnds(fs)
@@ -216,12 +216,12 @@ func (f *trialFlags) ends(s *trial.Spec, tx, rx *endpoint) error {
 	var err error
 	plan := corePlan{free: allowedCPUs()}
 	if tx != nil {
-		if s.Tx, err = f.end(s, tx, &plan, endFlags{f.txQueues, f.txCores, f.txEngine, f.txMode}, "0", tx.port.TxQueues); err != nil {
+		if s.Tx, err = f.end(s, tx, &plan, endFlags{f.txQueues, f.txCores, f.txEngine, f.txMode, txEngines}, "0", tx.port.TxQueues); err != nil {
 			return err
 		}
 	}
 	if rx != nil {
-		if s.Rx, err = f.end(s, rx, &plan, endFlags{f.rxQueues, f.rxCores, f.rxEngine, f.rxMode}, "all", rx.port.RxQueues); err != nil {
+		if s.Rx, err = f.end(s, rx, &plan, endFlags{f.rxQueues, f.rxCores, f.rxEngine, f.rxMode, rxEngines}, "all", rx.port.RxQueues); err != nil {
 			return err
 		}
 	}
@@ -229,13 +229,42 @@ func (f *trialFlags) ends(s *trial.Spec, tx, rx *endpoint) error {
 }
 
 // endFlags are the flags of one end, empty where the common one holds.
-type endFlags struct{ queues, cores, engine, mode string }
+type endFlags struct {
+	queues, cores, engine, mode string
+	engines                     endEngines
+}
+
+// endEngines are the engines that one end can have. The two that work inside
+// the kernel belong together: the common flag may name either.
+type endEngines struct {
+	here, there engine.Name // in the kernel, at this end and at the other
+	flag        string
+}
+
+var (
+	txEngines = endEngines{engine.Live, engine.XDP, "--tx-engine"}
+	rxEngines = endEngines{engine.XDP, engine.Live, "--rx-engine"}
+)
+
+// pick is the engine of an end, by its own flag or by the common one.
+func (o endFlags) pick(common string) (engine.Name, error) {
+	name := engine.Name(either(o.engine, common))
+	switch {
+	case name == engine.XSK, name == engine.Asavie, name == o.engines.here:
+		return name, nil
+	case name == o.engines.there && o.engine == "":
+		return o.engines.here, nil
+	}
+	return "", &usageError{fmt.Sprintf("no engine %q for this end", name),
+		fmt.Sprintf("%s xsk, asavie or %s", o.engines.flag, o.engines.here)}
+}
 
 func (f *trialFlags) end(s *trial.Spec, ep *endpoint, plan *corePlan, own endFlags, queues string, have int) (*trial.End, error) {
-	e := &trial.End{Port: ep.port, Endpoint: ep.text, Engine: engine.Name(either(own.engine, f.engine))}
-	if e.Engine != engine.XSK && e.Engine != engine.Asavie {
-		return nil, &usageError{fmt.Sprintf("no engine %q", e.Engine), "--engine xsk or --engine asavie"}
+	name, err := own.pick(f.engine)
+	if err != nil {
+		return nil, err
 	}
+	e := &trial.End{Port: ep.port, Endpoint: ep.text, Engine: name}
 	ids, err := parseQueues(either(own.queues, either(f.queues, queues)), have)
 	if err != nil {
 		return nil, err
@@ -259,8 +288,22 @@ func (f *trialFlags) end(s *trial.Spec, ep *endpoint, plan *corePlan, own endFla
 	default:
 		return nil, &usageError{fmt.Sprintf("no mode %q", m), "--mode auto, zerocopy, copy or generic"}
 	}
+	if err := inKernelMode(e, either(own.mode, f.mode)); err != nil {
+		return nil, err
+	}
 	e.Chunk, err = f.chunkFor(s, ep)
 	return e, err
+}
+
+// inKernelMode refuses modes of a socket for the engines that have none.
+func inKernelMode(e *trial.End, mode string) error {
+	if e.Engine != engine.Live && e.Engine != engine.XDP {
+		return nil
+	}
+	if mode == "auto" || mode == "generic" && e.Engine == engine.XDP {
+		return nil
+	}
+	return &usageError{fmt.Sprintf("--mode %s: engine %s has no socket and no generic mode to send in", mode, e.Engine), "--mode auto"}
 }
 
 // chunkFor picks the UMEM chunk: 2048 is half the memory and the cache, but

@@ -39,6 +39,7 @@ const (
 	RowForeignUntagged   = "foreign_untagged"
 	RowForeignUnreadable = "foreign_unreadable"
 	RowTooLate           = "too_late"
+	RowUnjudged          = "unjudged"
 	RowReceived          = "received"
 )
 
@@ -132,6 +133,7 @@ func verifyDefinitions() []Definition {
 		{RowForeignUntagged, at(Loss, Verify), "frames without a tag"},
 		{RowForeignUnreadable, at(Loss, Verify), "frames that are no readable packet"},
 		{RowTooLate, at(Loss, Verify), "frames later than the sequence window: neither lost nor duplicate"},
+		{RowUnjudged, at(Loss, Verify), "frames that are not plainly good, and came faster than user space could judge them"},
 		{RowReceived, at(Checkpoint, Verify), "distinct good frames"},
 	}
 }

@@ -23,6 +23,8 @@ type Name string
 const (
 	XSK    Name = "xsk"    // AF_XDP sockets of package xsk
 	Asavie Name = "asavie" // github.com/asavie/xdp, for comparison
+	Live   Name = "live"   // XDP live frames; sends only
+	XDP    Name = "xdp"    // verified inside an XDP program, no socket; receives only
 )
 
 // XDPMode is where an XDP program runs: in the driver or in the core stack.
@@ -236,6 +238,7 @@ type RxResult struct {
 	Latency      *meter.Summary // ns from the sender's stamp to XDP
 	NoStamp      uint64
 	ClockTrouble uint64 // frames received before they were sent
+	Unjudged     uint64 // engine xdp: taken, and not looked at for want of time
 }
 
 // ProgramCounts is what the XDP program of a receiver has counted since it

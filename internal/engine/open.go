@@ -9,6 +9,8 @@ func OpenSender(name Name, c Config) (Sender, error) {
 		return OpenXSKSender(c)
 	case Asavie:
 		return OpenAsavieSender(c)
+	case Live:
+		return OpenLiveSender(c)
 	}
 	return nil, fmt.Errorf("no engine %q to send with", name)
 }
@@ -23,6 +25,8 @@ func OpenReceiver(name Name, c Config, o RxOptions) (Receiver, error) {
 		return OpenXSKReceiver(c, o)
 	case name == Asavie:
 		return OpenAsavieReceiver(c, o)
+	case name == XDP:
+		return OpenVerifyReceiver(c, o)
 	}
 	return nil, fmt.Errorf("no engine %q to receive with", name)
 }

@@ -64,6 +64,22 @@ func (h *Histogram) Record(ns int64) {
 	h.counts[cell(ns)]++
 }
 
+// AddCell adds n times that another counted in a cell of the same index. Their
+// extremes and sum are told by Extremes.
+func (h *Histogram) AddCell(cell int, n uint64) {
+	if cell >= 0 && cell < len(h.counts) {
+		h.counts[cell] += n
+		h.count += n
+	}
+}
+
+// Extremes tells what AddCell cannot: the least and the greatest of the times
+// added, and their sum.
+func (h *Histogram) Extremes(lowest, highest int64, sum float64) {
+	h.min, h.max = min(h.min, lowest), max(h.max, highest)
+	h.sum += sum
+}
+
 // Merge adds everything that other recorded.
 func (h *Histogram) Merge(other *Histogram) {
 	for i, n := range other.counts {

@@ -47,6 +47,8 @@ const (
 	WarnKernelDrops            = Code("kernel_drops")
 	WarnInterrupted            = Code("interrupted")
 	WarnLineRateExceeded       = Code("line_rate_exceeded")
+	WarnLiveNotTaken           = Code("live_not_taken")
+	WarnUnjudged               = Code("unjudged")
 )
 
 // CodeDefinition is the entry of one code. Text and Remedy are formats; the
@@ -109,6 +111,8 @@ func validCodes() []CodeDefinition {
 		{WarnKernelDrops, false, "the kernel discarded %d frames of %s: %s", "look the reason up in include/net/dropreason-core.h"},
 		{WarnInterrupted, false, "interrupted after %s: the result is partial", "let the run end by itself"},
 		{WarnLineRateExceeded, false, "%s exceeds line rate: %s is not a physical link", "nothing to do: `max` is unlimited on virtual links"},
+		{WarnLiveNotTaken, false, "%s took none of %d live frames: its peer has neither XDP nor GRO", "receive with --rx-engine xdp or xsk, or turn GRO on at the peer: ethtool -K PEER gro on"},
+		{WarnUnjudged, false, "%d frames were not plainly good and came faster than user space could judge them", "send less of what is not good, or receive with --rx-engine xsk"},
 	}
 }
 

@@ -125,27 +125,29 @@ func testpmd(b *testing.B, path string, lab *veth.Lab, frame string) float64 {
 		"--vdev", "net_af_xdp0,iface="+veth.Interface+",start_queue=0,queue_count=1", "--",
 		"--forward-mode=txonly", "--txpkts="+length, "--nb-cores=1", "--auto-start", "--total-num-mbufs=16384",
 		"--no-mlockall", "--stats-period", "60")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
-	if err := lab.NS(veth.A).Do(cmd.Start); err != nil {
-		b.Fatal(err)
-	}
 	s := openSpec(b, engine.XSK, lab, frame, 1)
 	s.Tx, s.Steer.Match, s.Steer.Run, s.Duration = nil, bpf.MatchAll, 0, benchWindow
-	time.Sleep(1500 * time.Millisecond) // its start
-	pps := receiving(b, s)
-	_ = cmd.Process.Signal(unix.SIGINT)
-	_ = cmd.Wait()
-	return pps
+	return receiving(b, s, cmd, lab)
 }
 
 // receiving is the rate at the receiver while somebody else sends.
-func receiving(b *testing.B, s Spec) float64 {
+func receiving(b *testing.B, s Spec, sender *exec.Cmd, lab *veth.Lab) float64 {
 	b.Helper()
+	sender.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	done := make(chan struct{})
+	done, attached := make(chan struct{}), make(chan struct{})
+	s.Attached = func() error { close(attached); return nil } // it resets counters
 	go func() { defer close(done); _, _ = Run(ctx, s, nil) }()
-	time.Sleep(500 * time.Millisecond)
+	<-attached
+	if err := lab.NS(veth.A).Do(sender.Start); err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		_ = sender.Process.Signal(unix.SIGINT)
+		_ = sender.Wait()
+	}()
+	time.Sleep(1500 * time.Millisecond) // its start
 	before, err := s.Rx.Port.Counters()
 	if err != nil {
 		b.Fatal(err)

@@ -51,7 +51,7 @@ func TestFaultBox(t *testing.T) {
 		{"magic", nettest.Rule{Fault: nettest.Corrupt, Part: nettest.Magic, Frames: frames}, map[string]uint64{"received": 2000 - n, "lost": n, "untagged": n, "unexplained": 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for _, eng := range engines {
+			for _, eng := range []engine.Name{engine.XSK, engine.Asavie, engine.XDP} { // the box's own ports take no live frames
 				t.Run(string(eng), func(t *testing.T) { throughBox(t, eng, seed, c.rule, c.want) })
 			}
 		})

@@ -10,6 +10,7 @@ import (
 
 	"linerate/bpf"
 	"linerate/internal/budget"
+	"linerate/internal/engine"
 	"linerate/internal/wire"
 )
 
@@ -40,17 +41,43 @@ func (r *running) remarkNumbers() {
 	if n := o.Rx.Totals.OtherRun + o.Rx.Totals.Untagged + o.Rx.Totals.Unreadable; n > 0 {
 		o.warn("foreign", n)
 	}
+	if o.Rx.Unjudged > 0 {
+		o.warn("unjudged", o.Rx.Unjudged)
+	}
 	if r.spec.Tx == nil {
 		return
 	}
 	if e := o.Rate.PacingError; e != nil && !(math.Abs(*e) <= r.spec.MaxRateError) {
 		o.warn("rate_error", *e*100)
 	}
+	r.remarkLive()
 	speed := r.spec.Tx.Port.Speed
 	if pps := o.Rate.TxPPS; pps != nil && speed > 0 {
 		if l1 := *pps * 8 * (o.Rate.TxMeanFrame + wire.L1OverheadBytes); l1 > float64(speed) {
 			o.warn("line_rate_exceeded", wire.FormatBits(wire.BitsPerSec(l1)), r.spec.Tx.Endpoint)
 		}
+	}
+}
+
+// remarkLive says why live frames went nowhere: the kernel tells nobody.
+func (r *running) remarkLive() {
+	if r.spec.Tx.Engine != engine.Live {
+		return
+	}
+	var submitted, taken uint64
+	for _, row := range r.out.Rows {
+		if row.Frames == nil {
+			continue
+		}
+		switch row.Row {
+		case budget.RowSubmitted:
+			submitted += *row.Frames
+		case budget.RowDeviceTx, budget.RowDeviceRefused:
+			taken += *row.Frames
+		}
+	}
+	if submitted > 0 && taken == 0 {
+		r.out.warn("live_not_taken", r.spec.Tx.Endpoint, submitted)
 	}
 }
 

@@ -23,7 +23,7 @@ func (r *running) rows() []budget.Row {
 	if r.rx != nil {
 		r.wireRows(b)
 		r.programRows(b)
-		if r.spec.Action != Drop {
+		if !r.inKernel() {
 			r.socketRows(b)
 		}
 		if r.spec.Action == Verify {
@@ -91,7 +91,29 @@ func unsentNote(q engine.TxQueue) string {
 	return "the TX ring was full when these were due"
 }
 
+// inKernel tells whether frames end in the XDP program, with no socket behind it.
+func (r *running) inKernel() bool { return r.spec.Action == Drop || r.spec.Rx.Engine == engine.XDP }
+
+// liveRows follow a live frame: the program's own count is what it submitted,
+// the device's is what it took. By port: the driver picks the queue by CPU.
+func (r *running) liveRows(b *builder) {
+	read := func(kind budget.Kind, row string, role nic.Role, other func(nic.Counters) nic.Reading) {
+		now, before := r.last.tx.Read(role), r.base.tx.Read(role)
+		if now.Frames == nil {
+			now, before = other(r.last.tx), other(r.base.tx)
+		}
+		now.PerQueue, before.PerQueue = nil, nil
+		b.reading(budget.TxKernel, kind, row, now, before)
+	}
+	read(budget.Loss, budget.RowDeviceRefused, nic.RoleXDPXmitErrors, nic.Counters.DeviceTxDropped)
+	read(budget.Checkpoint, budget.RowDeviceTx, nic.RoleXDPXmit, nic.Counters.DeviceTx)
+}
+
 func (r *running) txKernelRows(b *builder) {
+	if r.spec.Tx.Engine == engine.Live {
+		r.liveRows(b)
+		return
+	}
 	bd := budget.TxKernel
 	eng := string(r.spec.Tx.Engine)
 	for _, q := range r.out.Tx.Queues {
@@ -173,7 +195,7 @@ func (r *running) programRows(b *builder) {
 	now, before := r.last.program, r.base.program
 	seen := sinceQueues(now.Seen, before.Seen)
 	row, per, counter := budget.RowRedirected, sinceQueues(now.Redirected, before.Redirected), "redirected"
-	if r.spec.Action == Drop {
+	if r.inKernel() {
 		row, per, counter = budget.RowAccounted, sinceQueues(now.Accounted, before.Accounted), "accounted"
 	}
 	for _, q := range slices.Sorted(maps.Keys(seen)) {
@@ -271,6 +293,9 @@ func (r *running) verifyRows(b *builder) {
 	loss(budget.RowDuplicate, t.Duplicate, "sequence")
 	loss(budget.RowTooLate, t.TooLate, "sequence window")
 	loss(budget.RowCorrupt, t.Corrupt, "tag check, length, checksum")
+	if r.spec.Rx.Engine == engine.XDP {
+		b.port(budget.Verify, budget.Loss, budget.RowUnjudged, r.verified(r.out.Rx.Unjudged), "bpf", "ring of doubtful frames full", "")
+	}
 	loss(budget.RowForeignOtherRun, t.OtherRun, "run id")
 	loss(budget.RowForeignUntagged, t.Untagged, "magic")
 	loss(budget.RowForeignUnreadable, t.Unreadable, "headers")

@@ -131,8 +131,27 @@ func (s *Spec) Validate() error {
 	if err := s.Stream.Validate(); err != nil {
 		return err
 	}
+	if err := s.validateLive(); err != nil {
+		return err
+	}
 	_, err := s.PPS()
 	return err
+}
+
+// validateLive refuses what the program that makes frames in the kernel cannot.
+func (s *Spec) validateLive() error {
+	if s.Tx.Engine != engine.Live {
+		return nil
+	}
+	if n := len(s.Stream.Sizes.Cycle()); n > 1 {
+		return &SpecError{What: fmt.Sprintf("engine live sends frames of one size, not of %d", n), Remedy: "one --frame, or --tx-engine xsk"}
+	}
+	if s.Stream.NeedsShort() {
+		least, _ := frame.LeastFrame(s.Stream.Stack)
+		return &SpecError{What: fmt.Sprintf("engine live writes the long tag only, which needs a frame of %d bytes here", least),
+			Remedy: fmt.Sprintf("--frame %d, or --tx-engine xsk", least)}
+	}
+	return nil
 }
 
 func (s *Spec) validateEnd(e *End) error {
@@ -184,6 +203,10 @@ const ixgbeXDP = wire.FrameLen(3072)
 
 const ixgbe = "ixgbe"
 
+// xdpBuffer is what a program without fragments sees of a page on veth, an MTU
+// of 3,506 (measured, Linux 6.18). Other drivers refuse to attach sooner.
+const xdpBuffer = 3506 + 14
+
 // ixgbeBuffer is the longest buffer that ixgbe receives into a UMEM chunk in
 // zero-copy mode. It programs whole KB, and one byte more vanishes with no
 // counter moving (SRRCTL.BSIZEPKT, ixgbe_configure_srrctl).
@@ -201,6 +224,10 @@ func (s *Spec) frameLimit(e *End) limit {
 		one = limit{ixgbeBuffer(e.Chunk).Frame(), fmt.Sprintf("ixgbe with zero-copy and a UMEM chunk of %d bytes", e.Chunk)}
 	}
 	switch {
+	case e.Engine == engine.Live:
+		return limit{wire.BufLen(bpf.MaxLiveFrame).Frame(), "an XDP live frame"}
+	case e.Engine == engine.XDP:
+		return limit{wire.BufLen(xdpBuffer).Frame(), "XDP without fragments"}
 	case e.Port.Driver == ixgbe && ixgbeXDP < one.frame:
 		return limit{ixgbeXDP, "ixgbe with XDP"}
 	case e.Port.Driver == ixgbe, e.Engine != engine.XSK:

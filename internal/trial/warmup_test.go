@@ -52,10 +52,15 @@ func TestEndFramesAreNotRated(t *testing.T) {
 		if o == nil {
 			t.FailNow()
 		}
-		if n := sent.Tx.Rated.Frames; n != 2000 {
-			t.Errorf("blast rates %d frames of 2000", n)
+		n := value(t, "sent", sent.Frames.Sent)
+		if sent.Tx.Rated.Frames != n {
+			t.Errorf("blast rates %d frames of %d", sent.Tx.Rated.Frames, n)
 		}
-		if o.Rx.Rated.Frames != 2000 || o.Rx.Rated.LastNs >= o.Rx.LastNs {
+		all := o.Rx.Rated.Frames == n
+		if o.Spec.Rx.Engine == engine.XDP { // looks now and then, and leaves out what the last look saw
+			all = o.Rx.Rated.Frames > 0 && o.Rx.Rated.Frames < n
+		}
+		if !all || o.Rx.Rated.LastNs >= o.Rx.LastNs {
 			t.Errorf("sink rates %+v, though the last END came at %d", o.Rx.Rated, o.Rx.LastNs)
 		}
 	})
@@ -68,7 +73,8 @@ func TestDropIsRated(t *testing.T) {
 		s := spec(t, eng, a, b)
 		s.Action, s.Steer.Stamp, s.Count = Drop, false, 10_000
 		o := run(t, s)
-		if len(o.Rx.Queues) != 1 || o.Rx.Queues[0].Taken != 10_000 {
+		_, _, submitted := sums(o)
+		if len(o.Rx.Queues) != 1 || o.Rx.Queues[0].Taken != submitted || eng != engine.Live && submitted != 10_000 {
 			t.Errorf("queues %+v", o.Rx.Queues)
 		}
 		if o.Rate.RxPPS == nil || o.Rate.RxMeanFrame != 64 {
