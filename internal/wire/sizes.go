@@ -195,15 +195,15 @@ func (s Sizes) Cycle() []FrameLen {
 		}
 		return out
 	case sizesIMIX:
-		return interleave(imix[:])
+		return Interleave(imix[:])
 	}
 	return nil
 }
 
-// interleave lays weights out as evenly as they go: at each place the length
+// Interleave lays weights out as evenly as they go: at each place the length
 // that is furthest behind its share comes next, the first listed on a tie
 // (smooth weighted round robin).
-func interleave(sizes []Size) []FrameLen {
+func Interleave(sizes []Size) []FrameLen {
 	total := 0
 	for _, s := range sizes {
 		total += s.Weight
