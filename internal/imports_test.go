@@ -15,7 +15,7 @@ import (
 var below = map[string][]string{
 	"cmd/linerate": {
 		"internal/method", "internal/trial", "internal/doctor", "internal/tune", "internal/report",
-		"internal/lab", "tcpmode",
+		"internal/lab", "internal/stream", "tcpmode",
 	},
 	"internal/trial": {
 		"internal/engine", "internal/budget", "internal/meter", "internal/pace", "internal/nic",
@@ -25,6 +25,7 @@ var below = map[string][]string{
 	"tcpmode":         {"internal/meter", "internal/nic", "internal/doctor", "internal/wire"},
 	"internal/method": {"internal/wire"},
 	"internal/frame":  {"internal/wire"},
+	"internal/stream": {"internal/frame", "internal/wire"},
 	"internal/pace":   {"internal/wire"},
 	"internal/meter":  {"internal/wire"},
 	"internal/budget": {"internal/wire"},
@@ -46,7 +47,7 @@ var below = map[string][]string{
 
 // pure lists the packages that know no kernel and do no I/O of their own.
 var pure = []string{
-	"internal/wire", "internal/frame", "internal/pace", "internal/meter", "internal/budget",
+	"internal/wire", "internal/frame", "internal/stream", "internal/pace", "internal/meter", "internal/budget",
 	"internal/method", "internal/report",
 }
 
