@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -31,6 +32,7 @@ const (
 	Tracing      Need = "BTF tracing (CAP_PERFMON and kernel BTF)"
 	VethXDP      Need = "native XDP on a veth"
 	AFXDP        Need = "AF_XDP sockets (CONFIG_XDP_SOCKETS and CAP_NET_RAW)"
+	Tshark       Need = "tshark, the Debian package, to have frames read by others"
 	ThreadedNAPI Need = "threaded NAPI on a veth whose threads can be told apart (Linux 6.8)"
 )
 
@@ -51,6 +53,8 @@ func probe(n Need) func() error {
 		return probeTracing
 	case VethXDP:
 		return func() error { return probeVeth(func(*veth.Lab) error { return nil }) }
+	case Tshark:
+		return func() error { _, err := exec.LookPath("tshark"); return err }
 	case ThreadedNAPI:
 		return func() error { return probeVeth(probeThreaded) }
 	}
