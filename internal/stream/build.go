@@ -88,12 +88,13 @@ func NewBuilder(s *Stream, c Config) *Builder {
 		b.max = max(b.max, end)
 	}
 	b.fill = s.payload.bytes(int(b.max) - len(b.head))
+	prefix := b.prefix()
 	b.shapes = make([]shape, len(index))
 	for f, i := range index {
-		b.shapes[i] = b.shape(int(f.Buf()), tagged, s.wrong)
+		b.shapes[i] = b.shape(int(f.Buf()), tagged, s.wrong, prefix)
 	}
 	if tagged {
-		e := b.shape(int(end), true, 0)
+		e := b.shape(int(end), true, 0, prefix)
 		b.end = &e
 	}
 	b.moved = make([]uint16, len(b.patches))

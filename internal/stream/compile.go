@@ -147,39 +147,52 @@ func (c *sum) isAddress(head []byte, p *patch) bool {
 	return p.at >= from && p.at < to
 }
 
-// shape computes what a length of the frame decides.
-func (b *Builder) shape(n int, tagged bool, faults wrong) shape {
-	s := shape{len: n}
-	f := make([]byte, n)
-	copy(f, b.head)
-	copy(f[len(b.head):], b.fill)
+// prefix gives, for each n, the sum of the first n bytes of the payload.
+func (b *Builder) prefix() []uint32 {
+	at := make([]uint32, len(b.fill)+1)
+	for i, x := range b.fill {
+		word := uint32(x)
+		if (len(b.head)+i)%2 == 0 {
+			word <<= 8
+		}
+		at[i+1] = at[i] + word
+	}
+	return at
+}
+
+// shape computes what a length of the frame decides. Every header but the last
+// has an even length, so all sums count from an even offset.
+func (b *Builder) shape(n int, tagged bool, faults wrong, prefix []uint32) shape {
+	s := shape{len: n, base: make([]uint16, len(b.sums)), lens: make([]uint16, len(b.lengths))}
+	end := n
 	if tagged {
 		s.tag = n - frame.LongTagBytes
 		if s.tag < len(b.head) {
 			s.tag, b.short = n-frame.ShortTagBytes, true
 		}
-		clear(f[s.tag:])
+		end = s.tag
 	}
-	for _, l := range b.lengths {
+	h := slices.Clone(b.head)
+	for i, l := range b.lengths {
 		v := uint16(n - l.from)
 		if faults != 0 {
 			v += uint16(l.more)
 		}
-		s.lens = append(s.lens, v)
-		binary.BigEndian.PutUint16(f[l.at:], v)
+		s.lens[i] = v
+		binary.BigEndian.PutUint16(h[l.at:], v)
 	}
 	for i := range b.sums {
 		c := &b.sums[i]
-		to := n
 		if c.to != 0 {
-			to = c.to
+			s.base[i] = fold(sumOf(h[c.from:c.to]))
+			continue
 		}
-		total := sumOf(f[c.from:to])
+		total := sumOf(h[c.from:]) + uint64(prefix[end-len(h)])
 		if c.pseudo != 0 {
-			from, to := addresses(f, c.pseudo)
-			total += sumOf(f[from:to]) + c.proto + uint64(n-c.from)
+			from, to := addresses(h, c.pseudo)
+			total += sumOf(h[from:to]) + c.proto + uint64(n-c.from)
 		}
-		s.base = append(s.base, fold(total))
+		s.base[i] = fold(total)
 	}
 	return s
 }

@@ -12,6 +12,7 @@ const (
 	maxText     = 4 << 20 // bytes of a file
 	maxList     = 1 << 16 // values of a list
 	maxSizes    = 1 << 14 // sizes in one cycle
+	maxAllSizes = 1 << 18 // of all streams: 100 bytes each
 	maxLayers   = 16
 	maxErrors   = 20 // reported at once
 	maxRaw      = 4096

@@ -119,7 +119,7 @@ func (p *parser) mapping(n *yaml.Node, key string, names []string, each func(nam
 		k, v := n.Content[i], n.Content[i+1]
 		name := k.Value
 		switch {
-		case k.Kind != yaml.ScalarNode:
+		case k.Kind != yaml.ScalarNode || k.Tag != "!!str":
 			p.fail(k, key, "a key is a word, not %s", whatIs(k))
 		case !slices.Contains(names, name):
 			p.unknown(k, key, "key", name, names)
@@ -157,7 +157,7 @@ func clip(s string) string {
 
 // word reads a scalar's text.
 func (p *parser) word(n *yaml.Node, key, what string) (string, bool) {
-	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Value == "" {
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" || n.Value == "" {
 		p.fail(n, key, "%s where %s is wanted", whatIs(n), what)
 		return "", false
 	}

@@ -42,7 +42,7 @@ func (p *parser) document(n *yaml.Node) *File {
 }
 
 func (p *parser) streams(f *File, list *yaml.Node) {
-	names := map[string]int{}
+	names, sizes := map[string]int{}, 0
 	for i, n := range list.Content {
 		if len(p.errs) >= maxErrors {
 			return
@@ -54,6 +54,10 @@ func (p *parser) streams(f *File, list *yaml.Node) {
 				p.fail(name, "name", "%q stands twice, first in line %d", clip(s.Name), names[s.Name])
 			}
 			names[s.Name] = name.Line
+		}
+		if sizes += len(s.sizes); sizes > maxAllSizes {
+			p.fail(n, "frame", "more than %d sizes in all streams together", maxAllSizes)
+			return
 		}
 		f.Streams = append(f.Streams, s)
 	}

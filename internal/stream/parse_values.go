@@ -124,7 +124,7 @@ func (p *parser) span(n *yaml.Node, spec fieldSpec, v *values, at map[string]*ya
 
 // value reads one value of a field.
 func (p *parser) value(n *yaml.Node, key string, spec fieldSpec) (u128, bool) {
-	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" && n.Tag != "!!int" {
 		p.fail(n, key, "%s where %s is wanted", whatIs(n), spec.wants())
 		return u128{}, false
 	}
@@ -215,7 +215,7 @@ func (p *parser) hexBytes(n *yaml.Node, key string) []byte {
 		p.fail(n, key, "%s where bytes in hexadecimal are wanted, quoted", whatIs(n))
 		return nil
 	}
-	b, err := hex.DecodeString(strings.Join(strings.Fields(n.Value), ""))
+	b, err := hex.DecodeString(strings.NewReplacer(" ", "", "\n", "").Replace(n.Value))
 	switch {
 	case err != nil:
 		p.fail(n, key, "%q: %s", clip(n.Value), strings.TrimPrefix(err.Error(), "encoding/hex: "))
