@@ -10,6 +10,7 @@ import (
 	"linerate/bpf"
 	"linerate/internal/frame"
 	"linerate/internal/nic"
+	"linerate/internal/stream"
 	"linerate/internal/trial"
 	"linerate/internal/wire"
 	"linerate/xsk"
@@ -24,7 +25,8 @@ func isUsage(err error) bool {
 	}
 	return errors.As(err, new(*usageError)) ||
 		errors.As(err, new(*wire.AboveLineRateError)) || errors.As(err, new(*wire.ParseError)) || errors.As(err, new(*wire.RangeError)) ||
-		errors.As(err, new(*frame.LeastError)) || errors.As(err, new(*frame.LimitError)) || errors.As(err, new(*frame.FieldError))
+		errors.As(err, new(*frame.LeastError)) || errors.As(err, new(*frame.LimitError)) || errors.As(err, new(*frame.FieldError)) ||
+		errors.As(err, new(stream.Errors))
 }
 
 // explain adds what to type next to errors of packages that cannot know the

@@ -40,7 +40,7 @@ func (p *parser) check(s *Stream, n *yaml.Node, at map[string]*yaml.Node) {
 	p.checkSizes(s, at["frame"])
 	p.checkWrong(s, at["wrong"])
 	if s.tag == tagAlways {
-		if why := s.untagged(); why != "" {
+		if why := s.Untagged(); why != "" {
 			p.fail(at["tag"], "tag", "the frames of this stream cannot carry it: %s", why)
 		}
 	}
@@ -80,10 +80,10 @@ func (p *parser) checkWrong(s *Stream, n *yaml.Node) {
 	}
 }
 
-// untagged says why the frames of the stream carry no tag, "" if they do.
-func (s *Stream) untagged() string {
+// Untagged says why the frames of the stream carry no test tag, "" if they do.
+func (s *Stream) Untagged() string {
 	if s.tag == tagNever {
-		return "tag: false"
+		return "the file says tag: false"
 	}
 	i := 1
 	for i < len(s.layers) && s.layers[i].spec.name == "vlan" {
@@ -113,4 +113,4 @@ func (s *Stream) untagged() string {
 }
 
 // Tagged tells whether the stream's frames carry the test tag.
-func (s *Stream) Tagged() bool { return s.untagged() == "" }
+func (s *Stream) Tagged() bool { return s.Untagged() == "" }

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"strings"
 	"time"
 
 	"linerate/internal/wire"
@@ -66,6 +67,15 @@ func (s *Stream) MeanFrame() float64 {
 		sum += int(f)
 	}
 	return float64(sum) / float64(len(s.sizes))
+}
+
+// Stack names the layers: "eth/vlan/ipv4/udp".
+func (s *Stream) Stack() string {
+	names := make([]string, len(s.layers))
+	for i := range s.layers {
+		names[i] = s.layers[i].spec.name
+	}
+	return strings.Join(names, "/")
 }
 
 // layer is one header of a stream.
