@@ -134,7 +134,11 @@ func (b *Builder) Build(buf []byte, k, seq, nowNs uint64) wire.BufLen {
 	if nowNs != 0 {
 		flags = frame.FlagStamp
 	}
-	return b.write(buf, &b.shapes[b.cycle[k%uint64(len(b.cycle))]], k, seq, nowNs, flags)
+	s := &b.shapes[0]
+	if n := uint64(len(b.cycle)); n > 1 {
+		s = &b.shapes[b.cycle[k%n]]
+	}
+	return b.write(buf, s, k, seq, nowNs, flags)
 }
 
 // BuildEnd writes the END frame that says how many frames were sent; k picks
@@ -238,9 +242,13 @@ func (p *patch) put(buf []byte, v u128) uint16 {
 	return fold(x)
 }
 
-// sumOf adds b up in 16-bit words, network order; an odd byte is the upper half
-// of a word (RFC 1071).
+// sumOf adds b up in 16-bit words, network order, two of them at a time; an odd
+// byte is the upper half of a word (RFC 1071).
 func sumOf(b []byte) (s uint64) {
+	for ; len(b) >= 8; b = b[8:] {
+		w := binary.BigEndian.Uint64(b)
+		s += w>>32 + w&0xffff_ffff
+	}
 	for ; len(b) >= 2; b = b[2:] {
 		s += uint64(binary.BigEndian.Uint16(b))
 	}
