@@ -18,6 +18,27 @@ const streamsExample = `What a streams file would send, read back from the very 
   linerate streams schema > streams.schema.json    for editors that check YAML
 `
 
+// streamsSample is a file to start from.
+const streamsSample = `streams:
+  - name: web
+    layers:                         # eth vlan mpls ipv4 ipv6 udp tcp icmp icmpv6 arp vxlan raw
+      - eth: {dst: "02:00:00:00:00:02"}
+      - vlan: {id: {from: 100, to: 109}}
+      - ipv4: {src: {from: 198.18.0.1, count: 1000, every: 10}, dscp: 46}
+      - udp: {src: {from: 1024, to: 65535, random: true, seed: 7}, dst: [53, 123]}
+    frame: [{size: 72, weight: 3}, {size: 1518, weight: 1}]   # 72, [72, 128], {from: 72, to: 1518}, imix
+    rate: 10kpps                    # 1Gbps-l1, 1Gbps-l2, 5%, max
+    burst: {size: 32, gap: 1ms}
+    count: 100000                   # or time: 10s
+    start: 100ms
+    payload: inc                    # zero, random, {hex: "dead beef"}
+  - name: broken
+    layers: [eth, ipv4, udp]
+    frame: 64
+    rate: 100pps
+    wrong: [l4-checksum]            # l3-checksum ip-length udp-length runt oversize
+`
+
 // showMostFrames bounds --frames: it is for looking.
 const showMostFrames = 10_000
 
@@ -30,7 +51,7 @@ type streamsFlags struct {
 
 func runStreams(_ context.Context, stdout, _ io.Writer, args []string) error {
 	f := &streamsFlags{}
-	flags := newFlags(stdout, "streams show FILE | schema", streamsExample)
+	flags := newFlags(stdout, "streams show FILE | schema", streamsExample+"\nA file:\n"+streamsSample)
 	flags.IntVar(&f.frames, "frames", 3, "frames of each stream")
 	flags.StringVar(&f.only, "stream", "", "only the stream of this name")
 	flags.BoolVar(&f.hex, "hex", false, "print the bytes as well")

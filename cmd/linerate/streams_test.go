@@ -58,6 +58,21 @@ func TestStreamsShowJSON(t *testing.T) {
 	}
 }
 
+// The file that the help shows is one.
+func TestStreamsHelp(t *testing.T) {
+	code, out, _ := invoke(t, "help", "streams")
+	if code != exitPassed || !strings.Contains(out, streamsSample) || !strings.Contains(out, "--frames") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	path := filepath.Join(t.TempDir(), "sample.yaml")
+	if err := os.WriteFile(path, []byte(streamsSample), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, stderr := invoke(t, "streams", "show", path); code != exitPassed || strings.Count(out, "receiver says good") != 3 {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+}
+
 func TestStreamsSchema(t *testing.T) {
 	code, out, _ := invoke(t, "streams", "schema")
 	if code != exitPassed || !json.Valid([]byte(out)) || !strings.Contains(out, "flow_label") {

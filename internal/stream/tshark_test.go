@@ -93,7 +93,10 @@ func TestTsharkReadsEveryKind(t *testing.T) {
 			t.Errorf("%s: nothing says what tshark should see", s.Name)
 			continue
 		}
-		t.Run(s.Name, func(t *testing.T) { seen(t, s, asSeen[i].protocols, asSeen[i].fields) })
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			seen(t, s, asSeen[i].protocols, asSeen[i].fields)
+		})
 	}
 }
 
