@@ -63,18 +63,27 @@ type Hop struct {
 	Source  netip.Addr // the address the kernel would send from, invalid if none
 	Gateway netip.Addr // invalid if the destination is on the link
 	MAC     [6]byte
+	Route   string // the route that was taken, as iproute2 would print it
 }
 
 // NeighbourError says that the kernel does not know the link address of a next
-// hop. It is never resolved from here: that would send frames.
+// hop.
 type NeighbourError struct {
 	Addr  netip.Addr
-	State string // "unknown", "incomplete", "failed"
+	State string // "unknown", "incomplete", "failed", "asked"
+	Route string // the route that leads there, "" if none was looked up
 }
 
 // Error gives the whole message on one line.
 func (e *NeighbourError) Error() string {
-	return fmt.Sprintf("no link address known for %s (%s): reach it once, or give the MAC address", e.Addr, e.State)
+	by := ""
+	if e.Route != "" {
+		by = ", the next hop of the route " + e.Route
+	}
+	if e.State == "failed" || e.State == "asked" {
+		return fmt.Sprintf("%s%s does not answer: see that it is up, or give its MAC address", e.Addr, by)
+	}
+	return fmt.Sprintf("no link address known for %s%s (%s): reach it once, or give the MAC address", e.Addr, by, e.State)
 }
 
 // NextHop looks up the way to dst through this port: route, then neighbour. It
@@ -86,17 +95,21 @@ func (p *Port) NextHop(dst netip.Addr) (Hop, error) {
 		if err != nil {
 			return err
 		}
-		routes, err := routesTo(dst, l.Attrs().Index)
+		matched, routes, err := routesTo(dst, l.Attrs().Index)
 		if err != nil {
 			return fmt.Errorf("route to %s: %w", dst, err)
 		}
 		h.IfIndex = routes[0].LinkIndex
 		h.Source, h.Gateway = toAddr(routes[0].Src), gateway(routes[0])
+		h.Route = routeText(matched, h.Gateway, p.Name)
 		next := dst
 		if h.Gateway.IsValid() {
 			next = h.Gateway
 		}
 		h.MAC, err = neighbourMAC(h.IfIndex, next)
+		if unknown := (*NeighbourError)(nil); errors.As(err, &unknown) {
+			unknown.Route = h.Route
+		}
 		return err
 	})
 	return h, err
@@ -104,23 +117,24 @@ func (p *Port) NextHop(dst netip.Addr) (Hop, error) {
 
 // routesTo looks dst up with the port as way out. Given an interface the kernel
 // takes any address it has no route for as on the link, so the table is asked
-// first whether there is a route at all.
-func routesTo(dst netip.Addr, index int) ([]netlink.Route, error) {
-	var routes []netlink.Route
+// first whether there is a route at all, and which.
+func routesTo(dst netip.Addr, index int) (matched netlink.Route, routes []netlink.Route, err error) {
 	for _, match := range []bool{true, false} {
-		var err error
 		routes, err = netlink.RouteGetWithOptions(dst.AsSlice(), &netlink.RouteGetOptions{OifIndex: index, FIBMatch: match})
 		if errors.Is(err, unix.EHOSTUNREACH) {
 			err = unix.ENETUNREACH
 		}
 		if err != nil {
-			return nil, err
+			return matched, nil, err
 		}
 		if len(routes) == 0 || routes[0].LinkIndex != index {
-			return nil, unix.ENETUNREACH
+			return matched, nil, unix.ENETUNREACH
+		}
+		if match {
+			matched = routes[0]
 		}
 	}
-	return routes, nil
+	return matched, routes, nil
 }
 
 // NeighbourMAC is the link address of addr in the port's neighbour table.
@@ -158,7 +172,7 @@ func neighbourMAC(index int, addr netip.Addr) (mac [6]byte, err error) {
 	if err != nil {
 		return mac, fmt.Errorf("neighbours: %w", err)
 	}
-	unknown := &NeighbourError{addr, "unknown"}
+	unknown := &NeighbourError{Addr: addr, State: "unknown"}
 	for _, n := range neighbours {
 		if toAddr(n.IP) != addr.WithZone("") {
 			continue
