@@ -163,6 +163,7 @@ func specDocument(s trial.Spec) map[string]any {
 		d["frame"], d["rate"], d["flows"] = s.Stream.Sizes.String(), s.Rate.String(), s.Stream.Flows.Count
 		d["src_mac"], d["dst_mac"] = macText(st.SrcMAC), macText(st.DstMAC)
 		d["src_ip"], d["dst_ip"] = st.Src.String(), st.Dst.String()
+		d["next_hop"] = hopDocument(s.Via, st.DstMAC)
 		d["src_port"], d["dst_port"] = st.SrcPort, st.DstPort
 		var vlans []uint16
 		for _, v := range st.VLANs {

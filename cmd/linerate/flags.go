@@ -205,7 +205,7 @@ func (f *trialFlags) offered(fs *pflag.FlagSet, s *trial.Spec, tx, rx *endpoint)
 		return flagError("frame", f.frame, err)
 	}
 	s.Stream.PayloadCheck = f.payloadCheck
-	if s.Stream.Stack, s.Stream.Flows, err = f.stack.build(f.flows, tx, rx); err != nil {
+	if s.Stream.Stack, s.Stream.Flows, s.Via, err = f.stack.build(f.flows, tx, rx); err != nil {
 		return err
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"linerate/internal/frame"
+	"linerate/internal/nic"
 )
 
 // Defaults of the addresses: RFC 2544's own range (RFC 2544 appendix C.2.2).
@@ -24,28 +25,29 @@ const (
 type stackFlags struct {
 	srcMAC, dstMAC, srcIP, dstIP, srcPort, dstPort string
 	vlan                                           []string
+
+	given func(flag string) bool // whether the user gave it, once the flags are read
 }
 
 func (f *stackFlags) register(fs *pflag.FlagSet) {
+	f.given = fs.Changed
 	fs.StringVar(&f.srcMAC, "src-mac", "", "source MAC (default: the interface's own)")
-	fs.StringVar(&f.dstMAC, "dst-mac", "", "destination MAC (default: the other end's, else the next hop's)")
+	fs.StringVar(&f.dstMAC, "dst-mac", "", "destination MAC (default: with --dst-ip the next hop's, else the other end's)")
 	fs.StringSliceVar(&f.vlan, "vlan", nil, "802.1Q VLAN id; twice for QinQ, the outer first")
-	fs.StringVar(&f.srcIP, "src-ip", defaultSrcIP, "source address or range a-b, IPv4 or IPv6")
+	fs.StringVar(&f.srcIP, "src-ip", defaultSrcIP, "source address or range a-b, IPv4 or IPv6 (with --dst-ip: the one the route prefers)")
 	fs.StringVar(&f.dstIP, "dst-ip", defaultDstIP, "destination address or range a-b")
 	fs.StringVar(&f.srcPort, "src-port", strconv.Itoa(defaultSrcPort), "source UDP port or range a-b")
 	fs.StringVar(&f.dstPort, "dst-port", strconv.Itoa(defaultDstPort), "destination UDP port or range a-b")
 }
 
-// build makes the headers and the flows from the flags and the ends.
-func (f *stackFlags) build(flows int, tx, rx *endpoint) (frame.Stack, frame.Flows, error) {
+// build makes the headers and the flows from the flags and the ends. The hop is
+// the one that the routes name for the destination, nil where none was asked for.
+func (f *stackFlags) build(flows int, tx, rx *endpoint) (frame.Stack, frame.Flows, *nic.Hop, error) {
 	var st frame.Stack
 	var fl frame.Flows
 	var err error
-	fail := func(flag, value string, err error, try string) (frame.Stack, frame.Flows, error) {
-		return st, fl, &usageError{fmt.Sprintf("--%s %s: %v", flag, value, err), try}
-	}
-	if fl.SrcAddrs.Lo, fl.SrcAddrs.Hi, err = parseAddrs(f.srcIP); err != nil {
-		return fail("src-ip", f.srcIP, err, "--src-ip 198.18.0.1")
+	fail := func(flag, value string, err error, try string) (frame.Stack, frame.Flows, *nic.Hop, error) {
+		return st, fl, nil, &usageError{fmt.Sprintf("--%s %s: %v", flag, value, err), try}
 	}
 	if fl.DstAddrs.Lo, fl.DstAddrs.Hi, err = parseAddrs(f.dstIP); err != nil {
 		return fail("dst-ip", f.dstIP, err, "--dst-ip 198.18.0.2")
@@ -59,45 +61,54 @@ func (f *stackFlags) build(flows int, tx, rx *endpoint) (frame.Stack, frame.Flow
 	if st.VLANs, err = parseVLANs(f.vlan); err != nil {
 		return fail("vlan", strings.Join(f.vlan, ","), err, "--vlan 100")
 	}
-	st.Src, st.Dst = fl.SrcAddrs.Lo, fl.DstAddrs.Lo
-	st.SrcPort, st.DstPort = fl.SrcPorts.Lo, fl.DstPorts.Lo
+	st.Dst, st.SrcPort, st.DstPort = fl.DstAddrs.Lo, fl.SrcPorts.Lo, fl.DstPorts.Lo
 	st.TTL = 64
-	if err := f.macs(&st, tx, rx); err != nil {
-		return st, fl, err
+	if fl.SrcAddrs.Lo, fl.SrcAddrs.Hi, err = parseAddrs(f.srcIP); err != nil {
+		return fail("src-ip", f.srcIP, err, "--src-ip 198.18.0.1")
 	}
+	hop, err := f.macs(&st, fl.DstAddrs, tx, rx)
+	if err != nil {
+		return st, fl, nil, err
+	}
+	if hop != nil && hop.Source.IsValid() && f.given("dst-ip") && !f.given("src-ip") {
+		fl.SrcAddrs = frame.AddrRange{Lo: hop.Source, Hi: hop.Source}
+	}
+	st.Src = fl.SrcAddrs.Lo
 	if fl, err = spreadFlows(fl, flows); err != nil {
 		return fail("flows", strconv.Itoa(flows), err, "--flows 1, or wider ranges for more")
 	}
-	return st, fl, nil
+	return st, fl, hop, nil
 }
 
 // macs fills in the MAC addresses: what the user said, else what is known.
-func (f *stackFlags) macs(st *frame.Stack, tx, rx *endpoint) error {
+func (f *stackFlags) macs(st *frame.Stack, dst frame.AddrRange, tx, rx *endpoint) (*nic.Hop, error) {
 	st.SrcMAC = tx.port.MAC
 	if f.srcMAC != "" {
 		mac, err := parseMAC(f.srcMAC)
 		if err != nil {
-			return &usageError{fmt.Sprintf("--src-mac %s: %v", f.srcMAC, err), "--src-mac 02:00:00:00:00:01"}
+			return nil, &usageError{fmt.Sprintf("--src-mac %s: %v", f.srcMAC, err), "--src-mac 02:00:00:00:00:01"}
 		}
 		st.SrcMAC = mac
 	}
-	switch {
-	case f.dstMAC != "":
+	if f.dstMAC != "" {
 		mac, err := parseMAC(f.dstMAC)
 		if err != nil {
-			return &usageError{fmt.Sprintf("--dst-mac %s: %v", f.dstMAC, err), "--dst-mac 02:00:00:00:00:02"}
+			return nil, &usageError{fmt.Sprintf("--dst-mac %s: %v", f.dstMAC, err), "--dst-mac 02:00:00:00:00:02"}
 		}
 		st.DstMAC = mac
-	case rx != nil:
+		return nil, nil
+	}
+	if rx != nil {
 		st.DstMAC = rx.port.MAC
-	default:
-		hop, err := tx.port.NextHop(st.Dst)
-		if err != nil {
-			return &usageError{fmt.Sprintf("the destination MAC of %s is not known: %v", st.Dst, err), "--dst-mac 02:00:00:00:00:02"}
+		if !f.given("dst-ip") {
+			return nil, nil
 		}
+	}
+	hop, err := nextHop(tx, dst, rx != nil)
+	if hop != nil && (rx == nil || hop.Gateway.IsValid()) {
 		st.DstMAC = hop.MAC
 	}
-	return nil
+	return hop, err
 }
 
 // spreadFlows widens the source ports so that there are n flows, unless the

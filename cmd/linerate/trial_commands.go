@@ -108,6 +108,7 @@ func measure(ctx context.Context, fs *pflag.FlagSet, f *trialFlags, out *output,
 	if err != nil {
 		return explain(err, tx, rx)
 	}
+	viaHop(ctx, &spec, out)
 	runID := newRunID(spec)
 	result, err := trial.Run(ctx, spec, out.observe(runID))
 	if result == nil {

@@ -14,6 +14,8 @@ const (
 	RowStackTx           = "stack_tx"
 	RowDeviceTx          = "device_tx"
 	RowCable             = "cable"
+	RowDUTLost           = "dut_lost"
+	RowDUTOwn            = "dut_own"
 	RowRxMissed          = "rx_missed"
 	RowRxNoDMA           = "rx_no_dma"
 	RowRxCRC             = "rx_crc"
@@ -90,9 +92,11 @@ func sendDefinitions() []Definition {
 		{RowDescriptorInvalid, at(Loss, TxKernel), "descriptors the kernel rejected"},
 		{RowDeviceRefused, at(Loss, TxKernel), "frames the device refused: consumed and completed, not sent"},
 		{RowXmitError, at(Loss, TxKernel), "frames the driver's ndo_xdp_xmit did not take"},
-		{RowStackTx, at(Gain, TxKernel), "frames the host's own stack sent on the same port"},
+		{RowStackTx, append(at(Gain, TxKernel), at(Loss, Wire)...), "frames the host's own stack sent on the same port; a loss where a device under test follows, for which they are"},
 		{RowDeviceTx, at(Checkpoint, TxKernel), "frames handed to the device, by the driver's counter"},
 		{RowCable, at(Checkpoint, Wire), "frames the virtual cable carried, by its own count"},
+		{RowDUTLost, at(Loss, Wire), "frames that went into the device under test and did not come out of it: their sequence numbers are missing, and no counter behind it names them"},
+		{RowDUTOwn, at(Gain, Wire), "frames the device under test sent besides ours, or passed on for others: those at the receiver that are not the run's"},
 		{RowRxMissed, at(Loss, Wire, RxDriver), "frames the device had no room for"},
 		{RowRxNoDMA, at(Loss, Wire, RxDriver), "frames the device had no receive descriptor for"},
 		{RowRxCRC, at(Loss, Wire), "frames the device dropped for a wrong FCS"},

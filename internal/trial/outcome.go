@@ -111,9 +111,10 @@ func (r *running) addPassed() {
 		for reason, n := range now {
 			n -= r.base.program.Passed[q][reason]
 			to := &f.Untagged
+			if ours(reason) {
+				continue
+			}
 			switch bpf.Reason(reason) {
-			case bpf.ReasonNoQueue, bpf.ReasonNoSocket, bpf.ReasonNotMatched:
-				continue // ours, but nobody listens to that queue, or asked for them
 			case bpf.ReasonOtherRun:
 				to = &f.OtherRun
 			case bpf.ReasonTruncated, bpf.ReasonBadIP, bpf.ReasonBadUDPLength, bpf.ReasonExtChain, bpf.ReasonVLANDepth:

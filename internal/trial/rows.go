@@ -29,12 +29,16 @@ func (r *running) rows() []budget.Row {
 		if r.spec.Action == Verify {
 			r.verifyRows(b)
 		}
+		r.throughRows(b)
 	}
 	return r.tamper(b.rows)
 }
 
 // builder appends rows of one direction.
-type builder struct{ rows []budget.Row }
+type builder struct {
+	rows []budget.Row
+	wire int // where the rows of a device under test go
+}
 
 func (b *builder) add(bd budget.Boundary, kind budget.Kind, row string, queue *int, frames *uint64, source, counter, note string) {
 	b.rows = append(b.rows, budget.Row{Row: row, Boundary: bd, Kind: kind, Queue: queue, Direction: "a-b",
@@ -160,6 +164,7 @@ var wireLosses = []struct {
 }
 
 func (r *running) wireRows(b *builder) {
+	b.wire = len(b.rows)
 	for _, l := range wireLosses {
 		if now := r.last.rx.Read(l.role); now.Frames != nil {
 			b.reading(budget.Wire, budget.Loss, l.row, now, r.base.rx.Read(l.role))

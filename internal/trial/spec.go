@@ -50,7 +50,8 @@ type Spec struct {
 	Tx, Rx        *End
 	Stream        frame.Stream
 	Run           frame.Run
-	AnyRun        bool // a sink on its own takes the first run it sees
+	Via           *nic.Hop // the next hop that the kernel's routes name, nil: none was asked for
+	AnyRun        bool     // a sink on its own takes the first run it sees
 	Rate          wire.Rate
 	Count         uint64
 	Duration      time.Duration // 0: until Count, the END frames or the context
