@@ -19,7 +19,7 @@ var below = map[string][]string{
 	},
 	"internal/trial": {
 		"internal/engine", "internal/budget", "internal/meter", "internal/pace", "internal/nic",
-		"internal/doctor", "internal/tune", "internal/netns",
+		"internal/doctor", "internal/tune", "internal/netns", "internal/neighbor",
 	},
 	"internal/engine": {"xsk", "bpf", "internal/frame", "internal/pace", "internal/meter", "internal/netns"},
 	"tcpmode":         {"internal/meter", "internal/nic", "internal/doctor", "internal/wire"},
@@ -37,12 +37,13 @@ var below = map[string][]string{
 	"internal/nettest": {
 		"internal/lab", "internal/netns", "internal/nic", "internal/frame", "internal/wire", "bpf", "xsk",
 	},
-	"internal":       {},
-	"internal/netns": {},
-	"internal/vnic":  {},
-	"internal/wire":  {},
-	"xsk":            {},
-	"bpf":            {},
+	"internal":          {},
+	"internal/neighbor": {},
+	"internal/netns":    {},
+	"internal/vnic":     {},
+	"internal/wire":     {},
+	"xsk":               {},
+	"bpf":               {},
 }
 
 // pure lists the packages that know no kernel and do no I/O of their own.
@@ -60,6 +61,8 @@ var pureLibraries = []string{
 // onlyLibraries are the libraries a part may use where that list is closed.
 var onlyLibraries = map[string][]string{
 	"xsk": {"golang.org/x/sys/unix"},
+	// netip apart, all that it needs is one socket.
+	"internal/neighbor": {"golang.org/x/sys/unix"},
 	// netlink: the only way to ask which XDP program an interface already has.
 	"bpf": {"github.com/cilium/ebpf", "golang.org/x/sys/unix", "github.com/vishvananda/netlink"},
 }
