@@ -159,6 +159,7 @@ func specDocument(s trial.Spec) map[string]any {
 		"payload_check": s.PayloadCheck,
 	}
 	if s.Tx != nil {
+		d["answer"] = len(s.Tx.Answers) > 0 || s.Rx != nil && len(s.Rx.Answers) > 0
 		st := s.Stream.Stack
 		d["frame"], d["rate"], d["flows"] = s.Stream.Sizes.String(), s.Rate.String(), s.Stream.Flows.Count
 		d["src_mac"], d["dst_mac"] = macText(st.SrcMAC), macText(st.DstMAC)

@@ -32,7 +32,7 @@ type trialFlags struct {
 	flows, batch, budget, ring                      int
 	maxLoss                                         budget.MaxLoss
 	maxRateError                                    float64
-	traceDrops, payloadCheck, ownLink               bool
+	traceDrops, payloadCheck, ownLink, answer       bool
 	attached                                        func() error // what a command does once both ends are attached
 }
 
@@ -46,6 +46,7 @@ func (f *trialFlags) register(fs *pflag.FlagSet, s sides) {
 		fs.Uint64VarP(&f.count, "count", "n", 0, "stop after this many frames")
 		fs.IntVar(&f.flows, "flows", 1, "distinct flows, by source port unless ranges are given")
 		f.stack.register(fs)
+		fs.BoolVar(&f.answer, "answer", false, "answer ARP, neighbour discovery and ping for the stream's addresses (default: where the next hop is a router)")
 	}
 	fs.DurationVarP(&f.duration, "duration", "t", 10*time.Second, "how long to offer (sink: how long to wait for the END)")
 	fs.StringVar(&f.queues, "queues", "", "device queues: 0,1 or 0-3 or all (default: send on 0, receive on all)")
@@ -117,7 +118,10 @@ func (f *trialFlags) spec(fs *pflag.FlagSet, tx, rx *endpoint) (trial.Spec, erro
 	if !fs.Changed("settle") {
 		s.Settle = settleFor(tx, rx)
 	}
-	if err := f.ends(&s, tx, rx); err != nil || rx == nil {
+	if err := f.ends(&s, tx, rx); err != nil {
+		return s, err
+	}
+	if err := f.answers(fs, &s); err != nil || rx == nil {
 		return s, err
 	}
 	return s, f.received(&s, tx, rx)

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"time"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"linerate/internal/frame"
+	"linerate/internal/neighbor"
 	"linerate/internal/nic"
 	"linerate/internal/trial"
 )
@@ -92,29 +93,53 @@ func viaHop(ctx context.Context, s *trial.Spec, out *output) {
 	}
 }
 
-// Limits of priming: destinations, and the time for all of them.
-const (
-	primeMost = 64
-	primeTime = 3 * time.Second
-)
+// primeMost is how many destinations are primed, the first of a range.
+const primeMost = 64
 
-// prime has every router on the way resolve its next hop for the destinations,
-// the first of a range: the first frames of a trial would be lost to that. It
-// runs once the carriers are back, because a router forgets what it knew.
+// prime has every router on the way resolve its next hop for the destinations:
+// the first frames of a trial would be lost to that. It runs once the carriers
+// are back, because a router forgets what it knew.
 func prime(ctx context.Context, s *trial.Spec) error {
-	ctx, cancel := context.WithTimeout(ctx, primeTime)
-	defer cancel()
-	to := s.Stream.Stack.Dst
-	last := s.Stream.Flows.DstAddrs.Hi
-	for range primeMost {
-		// Who does not answer may be reached all the same.
-		if _, err := s.Tx.Port.Prime(ctx, to); err != nil && ctx.Err() == nil {
+	dst := s.Stream.Stack.Dst
+	hi := dst
+	if last := s.Stream.Flows.DstAddrs.Hi; last.IsValid() {
+		hi = last
+	}
+	all := neighbor.Range{Lo: dst, Hi: hi}.First(primeMost)
+	_, err := s.Tx.Port.Prime(ctx, all[0], all[1:]...)
+	return err
+}
+
+// answers has both ends answer for the addresses of the stream that their
+// kernels do not own, where a router asks for them or the user said so.
+func (f *trialFlags) answers(fs *pflag.FlagSet, s *trial.Spec) error {
+	on := f.answer
+	if !fs.Changed("answer") {
+		on = s.Via != nil && s.Via.Gateway.IsValid()
+	}
+	if s.Tx == nil || !on {
+		return nil
+	}
+	st, fl := s.Stream.Stack, s.Stream.Flows
+	for _, side := range []struct {
+		end   *trial.End
+		addrs frame.AddrRange
+		one   netip.Addr
+	}{{s.Tx, fl.SrcAddrs, st.Src}, {s.Rx, fl.DstAddrs, st.Dst}} {
+		if side.end == nil {
+			continue
+		}
+		own, err := side.end.Port.LocalAddrs()
+		if err != nil {
 			return err
 		}
-		if !to.Less(last) || ctx.Err() != nil {
-			break
+		if side.addrs == (frame.AddrRange{}) {
+			side.addrs = frame.AddrRange{Lo: side.one, Hi: side.one}
 		}
-		to = to.Next()
+		r := neighbor.Range{Lo: side.addrs.Lo, Hi: side.addrs.Hi, Except: own}
+		if len(r.First(1)) > 0 {
+			side.end.Answers = []neighbor.Range{r}
+		}
 	}
 	return nil
 }

@@ -69,6 +69,39 @@ func frames(doc report.Run) string {
 	return string(b)
 }
 
+// Sources and destinations that no kernel owns: both ends answer for them, the
+// router finds them, and the answers are no part of the offered load.
+func TestThroughRouterBetweenEmulatedAddresses(t *testing.T) {
+	nettest.Require(t, nettest.Root, nettest.AFXDP)
+	for _, c := range []struct{ src, dst, frame string }{
+		{"198.18.0.10-198.18.0.13", "198.18.1.50-198.18.1.53", "64"},
+		{"fd00:a::10-fd00:a::13", "fd00:b::50-fd00:b::53", "84"},
+	} {
+		l := nettest.Router(t, veth.Config{})
+		args := []string{"run", "--tx", l.A(), "--rx", l.B(), "--src-ip", c.src, "--dst-ip", c.dst, "--frame", c.frame,
+			"-n", "3000", "--rate", "5kpps", "--flows", "16", "--max-rate-error", "100"}
+		code, doc := runDoc(t, args...)
+		if code != exitPassed || *doc.Frames.Received != 3000 || *doc.Frames.Unexplained != 0 {
+			t.Errorf("%s: exit %d, verdict %s: %s", c.dst, code, doc.Verdict, frames(doc))
+		}
+		said := ""
+		for _, w := range doc.Warnings {
+			if w.Code == report.WarnAnswered && strings.HasPrefix(w.Text, l.B()) {
+				said = w.Text
+			}
+		}
+		if !strings.Contains(said, "answered 4 ARP requests") && !strings.Contains(said, "4 neighbour solicitations") {
+			t.Errorf("%s: says %q", c.dst, said)
+		}
+		l = nettest.Router(t, veth.Config{}) // one that knows nothing yet
+		args[2], args[4] = l.A(), l.B()
+		code, doc = runDoc(t, append(args, "--answer=false", "-n", "100")...)
+		if code == exitPassed || doc.Frames.Lost == nil || *doc.Frames.Lost == 0 || *doc.Frames.Unexplained != 0 {
+			t.Errorf("%s, nobody answers: exit %d: %s", c.dst, code, frames(doc))
+		}
+	}
+}
+
 // A router that loses: what it lost is lost, has a row of its own, and leaves
 // nothing unexplained. A policer of the kernel does the losing.
 func TestRouterThatLoses(t *testing.T) {

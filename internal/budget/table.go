@@ -12,6 +12,7 @@ const (
 	RowDeviceRefused     = "device_refused"
 	RowXmitError         = "xmit_error"
 	RowStackTx           = "stack_tx"
+	RowNeighborTx        = "neighbor_tx"
 	RowDeviceTx          = "device_tx"
 	RowCable             = "cable"
 	RowDUTLost           = "dut_lost"
@@ -93,6 +94,7 @@ func sendDefinitions() []Definition {
 		{RowDeviceRefused, at(Loss, TxKernel), "frames the device refused: consumed and completed, not sent"},
 		{RowXmitError, at(Loss, TxKernel), "frames the driver's ndo_xdp_xmit did not take"},
 		{RowStackTx, append(at(Gain, TxKernel), at(Loss, Wire)...), "frames the host's own stack sent on the same port; a loss where a device under test follows, for which they are"},
+		{RowNeighborTx, append(at(Gain, TxKernel), at(Loss, Wire)...), "answers to ARP, neighbour discovery and ping for the stream's addresses, and their announcements, outside the offered load; a loss where a device under test follows, for which they are"},
 		{RowDeviceTx, at(Checkpoint, TxKernel), "frames handed to the device, by the driver's counter"},
 		{RowCable, at(Checkpoint, Wire), "frames the virtual cable carried, by its own count"},
 		{RowDUTLost, at(Loss, Wire), "frames that went into the device under test and did not come out of it: their sequence numbers are missing, and no counter behind it names them"},

@@ -61,25 +61,31 @@ func askNeighbour(index int, addr netip.Addr) error {
 		Flags: netlink.NTF_USE, IP: addr.AsSlice()})
 }
 
-// Prime sends one UDP datagram to the discard port of dst by way of the port
-// and waits, bounded, for dst to say that nobody listens there. Then every
-// router on the way has resolved its next hop. It tells whether dst answered;
-// one that is silent may be reached all the same.
-func (p *Port) Prime(ctx context.Context, dst netip.Addr) (answered bool, err error) {
+// Prime sends one UDP datagram to the discard port of each destination by way of
+// the port and waits, bounded, for the first to say that nobody listens there.
+// Then every router on the way has resolved its next hop. It tells whether that
+// one answered; who is silent may be reached all the same.
+func (p *Port) Prime(ctx context.Context, first netip.Addr, more ...netip.Addr) (answered bool, err error) {
 	err = p.do("prime the way from", func() error {
-		d := net.Dialer{Timeout: primeWait, ControlContext: p.bindTo}
-		conn, err := d.DialContext(ctx, "udp", netip.AddrPortFrom(dst, discardPort).String())
-		if err != nil {
+		d := net.Dialer{ControlContext: p.bindTo}
+		var wait net.Conn
+		for _, dst := range append([]netip.Addr{first}, more...) {
+			conn, err := d.DialContext(ctx, "udp", netip.AddrPortFrom(dst, discardPort).String())
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			if wait == nil {
+				wait = conn
+			}
+			if _, err := conn.Write([]byte{0}); err != nil {
+				return err
+			}
+		}
+		if err := wait.SetDeadline(time.Now().Add(primeWait)); err != nil {
 			return err
 		}
-		defer conn.Close()
-		if err := conn.SetDeadline(time.Now().Add(primeWait)); err != nil {
-			return err
-		}
-		if _, err := conn.Write([]byte{0}); err != nil {
-			return err
-		}
-		_, err = conn.Read(make([]byte, 1))
+		_, err := wait.Read(make([]byte, 1))
 		answered = err == nil || errors.Is(err, unix.ECONNREFUSED)
 		return nil
 	})

@@ -49,6 +49,8 @@ const (
 	WarnLineRateExceeded       = Code("line_rate_exceeded")
 	WarnLiveNotTaken           = Code("live_not_taken")
 	WarnUnjudged               = Code("unjudged")
+	WarnAnswered               = Code("answered")
+	WarnAnswersFailed          = Code("answers_failed")
 )
 
 // CodeDefinition is the entry of one code. Text and Remedy are formats; the
@@ -110,6 +112,8 @@ func validCodes() []CodeDefinition {
 		{WarnForeign, false, "%d frames of others reached the sink", "keep other senders off the link"},
 		{WarnKernelDrops, false, "the kernel discarded %d frames of %s: %s", "look the reason up in include/net/dropreason-core.h"},
 		{WarnInterrupted, false, "interrupted after %s: the result is partial", "let the run end by itself"},
+		{WarnAnswered, false, "%s answered %d ARP requests, %d neighbour solicitations and %d pings for the stream's addresses and announced them %d times", "nothing to do: these are outside the offered load (--answer=false to keep silent)"},
+		{WarnAnswersFailed, false, "%s that answer or announce addresses were not taken by %s", "lower --rate, or give the device a static neighbour entry"},
 		{WarnLineRateExceeded, false, "%s exceeds line rate: %s is not a physical link", "nothing to do: `max` is unlimited on virtual links"},
 		{WarnLiveNotTaken, false, "%s took none of %d live frames: its peer has neither XDP nor GRO", "receive with --rx-engine xdp or xsk, or turn GRO on at the peer: ethtool -K PEER gro on"},
 		{WarnUnjudged, false, "%d frames were not plainly good and came faster than user space could judge them", "send less of what is not good, or receive with --rx-engine xsk"},

@@ -322,6 +322,7 @@ func (r *running) remarks() {
 	r.remarkNumbers()
 	r.remarkRows()
 	r.remarkDrops()
+	r.remarkAnswers()
 	for _, f := range o.Closed.Faults {
 		o.warn("counter_fault", f.Counter, f.Frames)
 	}

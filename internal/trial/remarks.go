@@ -92,7 +92,7 @@ func (r *running) remarkRows() {
 		case row.Frames == nil:
 		case row.Kind == budget.Held:
 			held += *row.Frames
-		case row.Row == budget.RowStackTx && *row.Frames > 0:
+		case row.Row == budget.RowStackTx && row.Kind == budget.Gain && *row.Frames > 0:
 			o.warn("stack_traffic", *row.Frames)
 		}
 	}

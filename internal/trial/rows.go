@@ -138,6 +138,7 @@ func (r *running) txKernelRows(b *builder) {
 	if r.trace != nil {
 		b.port(bd, budget.Gain, budget.RowStackTx, r.stackTx(), "tracepoint", "net_dev_xmit", "")
 	}
+	r.answerRow(b, bd, budget.Gain)
 	b.reading(bd, budget.Checkpoint, budget.RowDeviceTx, r.last.tx.DeviceTx(), r.base.tx.DeviceTx())
 	if now := r.last.tx.Read(nic.RoleDeviceTxNIC); now.Frames != nil { // the NIC's own count must agree with the driver's
 		b.reading(bd, budget.Checkpoint, budget.RowDeviceTx, now, r.base.tx.Read(nic.RoleDeviceTxNIC))

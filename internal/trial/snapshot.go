@@ -15,17 +15,19 @@ import (
 // baselines are taken after the attach: an attach re-makes rings and resets
 // counters on most drivers.
 type snapshot struct {
-	atNs    int64
-	tx, rx  nic.Counters
-	program engine.ProgramCounts
-	trace   []bpf.TraceCount
-	cpu     cpuTimes
+	atNs     int64
+	tx, rx   nic.Counters
+	program  engine.ProgramCounts
+	trace    []bpf.TraceCount
+	answered uint64 // by the sender's port
+	cpu      cpuTimes
 }
 
 // snapshot reads the counters, each that can be read: a device may be gone, and
 // its counters with it, while the program's and the socket's stand.
 func (r *running) snapshot() (snapshot, error) {
-	s := snapshot{atNs: xsk.NowNs()}
+	// The answers first: what goes out between two counters then moves the device's, and the ports are not at rest.
+	s := snapshot{atNs: xsk.NowNs(), answered: r.answered()}
 	var errs []error
 	failed := func(what, of string, err error) {
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"linerate/internal/budget"
 	"linerate/internal/engine"
 	"linerate/internal/frame"
+	"linerate/internal/neighbor"
 	"linerate/internal/nic"
 	"linerate/internal/wire"
 	"linerate/xsk"
@@ -34,6 +35,7 @@ type End struct {
 	ZeroCopy xsk.ZeroCopy
 	Generic  bool
 	Chunk    int
+	Answers  []neighbor.Range // addresses that ARP, neighbour discovery and ping are answered for
 }
 
 // ip is an iproute2 command for the end's namespace.
@@ -71,6 +73,7 @@ type Spec struct {
 	TraceDrops    bool
 	Fault         engine.Fault
 	Tamper        Tamper
+	AnnounceEvery time.Duration // how often the addresses of Answers are announced, 0: neighbor.DefaultEvery
 	// Attached is called once the programs are on and the carriers back, before
 	// the baselines: some settings can be made only then. It may be nil.
 	Attached func() error

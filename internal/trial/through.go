@@ -36,6 +36,7 @@ func (r *running) throughRows(b *builder) {
 	if r.trace != nil {
 		w.port(budget.Wire, budget.Loss, budget.RowStackTx, r.stackTx(), "tracepoint", "net_dev_xmit", "for the device under test, or lost in it like the rest")
 	}
+	r.answerRow(w, budget.Wire, budget.Loss)
 	w.port(budget.Wire, budget.Loss, budget.RowDUTLost, r.lostBetween(rest), "account", "sequence", "not in a device of this host")
 	t := r.out.Rx.Totals
 	own := r.passedOf(false) + t.OtherRun + t.Untagged + t.Unreadable + t.Corrupt - t.CorruptIdentified

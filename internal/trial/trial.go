@@ -41,6 +41,7 @@ type running struct {
 	tx      engine.Sender
 	rx      engine.Receiver
 	trace   *bpf.Trace
+	answers []answering
 	base    snapshot
 	last    snapshot
 	out     *Outcome
@@ -95,6 +96,9 @@ func (r *running) open(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("wait for the carrier of %s: %w", e.Endpoint, err)
 		}
+	}
+	if err := r.openAnswers(); err != nil {
+		return err
 	}
 	if r.spec.Attached != nil {
 		return r.spec.Attached()
@@ -339,7 +343,7 @@ func (r *running) settle() {
 }
 
 func (r *running) close() error {
-	var errs []error
+	errs := []error{r.closeAnswers()}
 	if r.trace != nil {
 		errs = append(errs, r.trace.Close())
 	}
