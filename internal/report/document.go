@@ -1,6 +1,6 @@
 // Package report is what a run says: the documents linerate.run/1,
-// linerate.interval/1 and linerate.error/1, their JSON Schemas, and the text
-// that a person reads.
+// linerate.set/1, linerate.interval/1 and linerate.error/1, their JSON Schemas,
+// and the text that a person reads.
 //
 // The keys of the documents are a contract: they are added to, never renamed. A
 // number that is not known is null, never 0 and never absent; so is a text that
@@ -19,6 +19,7 @@ const (
 	RunSchema      = "linerate.run/1"
 	IntervalSchema = "linerate.interval/1"
 	ErrorSchema    = "linerate.error/1"
+	SetSchema      = "linerate.set/1"
 )
 
 // Text is a string that is null in JSON when it is empty: not known.

@@ -11,7 +11,7 @@ import (
 var schemas embed.FS
 
 // SchemaNames lists the documents that have a schema.
-func SchemaNames() []string { return []string{RunSchema, IntervalSchema, ErrorSchema} }
+func SchemaNames() []string { return []string{RunSchema, IntervalSchema, ErrorSchema, SetSchema} }
 
 // Schema returns the JSON Schema of a document, such as "linerate.run/1"; ok is
 // false when there is none.

@@ -52,9 +52,27 @@ func compile(name string) (*jsonschema.Schema, error) {
 	if err := compiler.AddResource(name, value); err != nil {
 		return nil, fmt.Errorf("add schema %s: %w", name, err)
 	}
+	if name == report.SetSchema { // it refers to that of the run
+		if err := addRun(compiler); err != nil {
+			return nil, err
+		}
+	}
 	schema, err := compiler.Compile(name)
 	if err != nil {
 		return nil, fmt.Errorf("compile schema %s: %w", name, err)
 	}
 	return schema, nil
+}
+
+// addRun adds the run's schema under its own identifier.
+func addRun(compiler *jsonschema.Compiler) error {
+	source, _ := report.Schema(report.RunSchema)
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(source))
+	if err != nil {
+		return fmt.Errorf("read schema %s: %w", report.RunSchema, err)
+	}
+	if err := compiler.AddResource("urn:linerate:run:1", value); err != nil {
+		return fmt.Errorf("add schema %s: %w", report.RunSchema, err)
+	}
+	return nil
 }
