@@ -3,12 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
-
-	"linerate/internal/report"
 )
 
 // checkFile refuses an -o that could not be written, before anything runs.
@@ -55,11 +54,11 @@ func dirOf(path string) string {
 // writeFile writes the document beside its place and moves it there, so that
 // no reader sees half of it. What is no plain file, such as /dev/stderr or a
 // link to nowhere yet, is written to and stays what it is.
-func writeFile(path string, run report.Run) error {
+func writeFile(path string, write func(io.Writer) error) error {
 	if to, err := os.Lstat(path); err == nil && !to.Mode().IsRegular() {
 		real, err := filepath.EvalSymlinks(path)
 		if to, serr := os.Stat(path); err != nil || serr != nil || !to.Mode().IsRegular() {
-			return writeThrough(path, run)
+			return writeThrough(path, write)
 		}
 		path = real
 	}
@@ -68,7 +67,7 @@ func writeFile(path string, run report.Run) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	defer os.Remove(f.Name())
-	err = fill(f, run)
+	err = fill(f, write)
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
@@ -79,8 +78,8 @@ func writeFile(path string, run report.Run) error {
 }
 
 // fill writes the document and closes the file.
-func fill(f *os.File, run report.Run) error {
-	err := report.WriteJSON(f, run)
+func fill(f *os.File, write func(io.Writer) error) error {
+	err := write(f)
 	if err == nil {
 		err = f.Chmod(0o644)
 	}
@@ -90,12 +89,12 @@ func fill(f *os.File, run report.Run) error {
 	return err
 }
 
-func writeThrough(path string, run report.Run) error {
+func writeThrough(path string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, cause(err))
 	}
-	err = report.WriteJSON(f, run)
+	err = write(f)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}

@@ -11,7 +11,6 @@ import (
 	"linerate/bpf"
 	"linerate/internal/budget"
 	"linerate/internal/engine"
-	"linerate/internal/frame"
 	"linerate/internal/trial"
 	"linerate/internal/wire"
 	"linerate/xsk"
@@ -33,6 +32,7 @@ type trialFlags struct {
 	maxLoss                                         budget.MaxLoss
 	maxRateError                                    float64
 	traceDrops, payloadCheck, ownLink, answer       bool
+	plan                                            *corePlan    // that several trials share, nil: each has its own
 	attached                                        func() error // what a command does once both ends are attached
 }
 
@@ -42,7 +42,7 @@ type sides struct{ tx, rx bool }
 func (f *trialFlags) register(fs *pflag.FlagSet, s sides) {
 	if s.tx {
 		fs.StringVar(&f.frame, "frame", "64", "frame size with FCS: 64, 64,1518, 64-1518 or imix")
-		fs.StringVar(&f.rate, "rate", "max", "offered load: 1Mpps, 5Gbps-l1, 5Gbps-l2, 50% or max")
+		fs.StringVar(&f.rate, "rate", "max", "offered load: 1Mpps, 5Gbps-l1, 5Gbps-l2, 50% or max; run: also 1..14Mpps/1Mpps/10s")
 		fs.Uint64VarP(&f.count, "count", "n", 0, "stop after this many frames")
 		fs.IntVar(&f.flows, "flows", 1, "distinct flows, by source port unless ranges are given")
 		f.stack.register(fs)
@@ -106,7 +106,7 @@ func (f *trialFlags) spec(fs *pflag.FlagSet, tx, rx *endpoint) (trial.Spec, erro
 	if f.seed == 0 {
 		f.seed = uint64(rand.Uint32()) // every reader of JSON keeps 32 bits whole
 	}
-	s.Seed, s.Run = f.seed, frame.Run(f.seed*0x9E3779B97F4A7C15>>48)
+	s.Seed, s.Run = f.seed, runOf(f.seed)
 	if err := f.checkRanges(tx != nil); err != nil {
 		return s, err
 	}
@@ -218,14 +218,17 @@ func (f *trialFlags) offered(fs *pflag.FlagSet, s *trial.Spec, tx, rx *endpoint)
 // ends fills in how both ends are driven.
 func (f *trialFlags) ends(s *trial.Spec, tx, rx *endpoint) error {
 	var err error
-	plan := corePlan{free: allowedCPUs()}
+	plan := f.plan
+	if plan == nil {
+		plan = &corePlan{free: allowedCPUs()}
+	}
 	if tx != nil {
-		if s.Tx, err = f.end(s, tx, &plan, endFlags{f.txQueues, f.txCores, f.txEngine, f.txMode, txEngines}, "0", tx.port.TxQueues); err != nil {
+		if s.Tx, err = f.end(s, tx, plan, endFlags{f.txQueues, f.txCores, f.txEngine, f.txMode, txEngines}, "0", tx.port.TxQueues); err != nil {
 			return err
 		}
 	}
 	if rx != nil {
-		if s.Rx, err = f.end(s, rx, &plan, endFlags{f.rxQueues, f.rxCores, f.rxEngine, f.rxMode, rxEngines}, "all", rx.port.RxQueues); err != nil {
+		if s.Rx, err = f.end(s, rx, plan, endFlags{f.rxQueues, f.rxCores, f.rxEngine, f.rxMode, rxEngines}, "all", rx.port.RxQueues); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
@@ -30,8 +31,10 @@ func (f *outputFlags) register(fs *pflag.FlagSet) {
 type output struct {
 	flags          outputFlags
 	stdout, stderr io.Writer
-	live           bool // a progress line is on the screen
-	err            error
+
+	mu   sync.Mutex // over what observers of several trials do
+	live bool       // a progress line is on the screen
+	err  error
 }
 
 func newOutput(f outputFlags, stdout, stderr io.Writer) (*output, error) {
@@ -61,6 +64,8 @@ func (o *output) observe(runID string) trial.Observer {
 		return nil
 	}
 	return func(p trial.Progress) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
 		if o.flags.ndjson {
 			if err := report.WriteInterval(o.stdout, intervalDocument(runID, p)); err != nil && o.err == nil {
 				o.err = err
@@ -83,24 +88,50 @@ func (o *output) finish(run report.Run, interrupted bool) error {
 	if o.live {
 		fmt.Fprint(o.stderr, "\r\x1b[K")
 	}
+	return o.write(document{
+		json: func(w io.Writer) error { return report.WriteJSON(w, run) },
+		line: func(w io.Writer) error { return report.WriteRunLine(w, run) },
+		text: func(w io.Writer, colours bool) error { return report.WriteText(w, run, colours) },
+	}, run.Verdict, interrupted)
+}
+
+// finishSet is finish for several runs; the verdict is that of the worst.
+func (o *output) finishSet(set report.Set, interrupted bool) error {
+	if o.live {
+		fmt.Fprint(o.stderr, "\r\x1b[K")
+	}
+	return o.write(document{
+		json: func(w io.Writer) error { return report.WriteSetJSON(w, set) },
+		line: func(w io.Writer) error { return report.WriteSetLine(w, set) },
+		text: func(w io.Writer, colours bool) error { return report.WriteSetText(w, set, colours) },
+	}, set.Verdict, interrupted)
+}
+
+// document is a result in the forms that it can be written in.
+type document struct {
+	json, line func(io.Writer) error
+	text       func(w io.Writer, colours bool) error
+}
+
+func (o *output) write(d document, verdict budget.Verdict, interrupted bool) error {
 	err := o.err
 	switch {
 	case o.flags.json:
-		err = firstError(err, report.WriteJSON(o.stdout, run))
+		err = firstError(err, d.json(o.stdout))
 	case o.flags.ndjson:
-		err = firstError(err, report.WriteRunLine(o.stdout, run))
+		err = firstError(err, d.line(o.stdout))
 	default:
-		err = firstError(err, report.WriteText(o.stdout, run, isTerminal(o.stdout) && os.Getenv("NO_COLOR") == ""))
+		err = firstError(err, d.text(o.stdout, isTerminal(o.stdout) && os.Getenv("NO_COLOR") == ""))
 	}
 	if o.flags.file != "" {
-		err = firstError(err, writeFile(o.flags.file, run))
+		err = firstError(err, writeFile(o.flags.file, d.json))
 	}
 	switch {
 	case err != nil:
 		return &unwrittenError{err}
 	case interrupted:
 		return &verdictError{exitInterrupted}
-	case run.Verdict != budget.Pass:
+	case verdict != budget.Pass:
 		return &verdictError{exitFailed}
 	}
 	return nil

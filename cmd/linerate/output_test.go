@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,7 +44,7 @@ func TestWriteFileKeepsWhatIsThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = writeFile(at(name), passed())
+		err = writeFile(at(name), func(w io.Writer) error { return report.WriteJSON(w, passed()) })
 		if (name == "full") != errors.Is(err, unix.ENOSPC) || name != "full" && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

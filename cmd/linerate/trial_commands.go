@@ -9,17 +9,21 @@ import (
 	"github.com/spf13/pflag"
 
 	"linerate/internal/trial"
+	"linerate/internal/wire"
 )
 
 const runExample = `One trial with both ends in hand: send, receive, verify, account.
   linerate run --tx eth1 --rx eth2 --frame 64 --rate 1Mpps -t 10s
   linerate run --tx lr-x-a/lr0 --rx lr-x-b/lr0 --frame imix --rate 50% --json
+  linerate run --tx eth1 --rx eth2 --rate 1..14Mpps/1Mpps/10s      (a ramp: from..to/step/time)
+  linerate run --pair eth1,eth2 --pair eth3,eth4 --rate 1Mpps      (together, with their sum)
 `
 
 func runRun(ctx context.Context, stdout, stderr io.Writer, args []string) error {
 	var f trialFlags
 	var tx, rx string
 	fs := newFlags(stdout, "run --tx EP --rx EP", runExample)
+	pairs := fs.StringArray("pair", nil, "sending and receiving interface, TX,RX; may be given several times: all start together")
 	fs.StringVar(&tx, "tx", "", "sending interface, [NETNS/]IFACE")
 	fs.StringVar(&rx, "rx", "", "receiving interface, [NETNS/]IFACE")
 	f.register(fs, sides{tx: true, rx: true})
@@ -28,6 +32,9 @@ func runRun(ctx context.Context, stdout, stderr io.Writer, args []string) error 
 	}
 	if err := noMore(fs); err != nil {
 		return err
+	}
+	if len(*pairs) > 0 {
+		return runPairs(ctx, fs, &f, stdout, stderr, *pairs)
 	}
 	if tx == "" || rx == "" {
 		return &usageError{"run needs --tx and --rx", "linerate run --tx eth1 --rx eth2"}
@@ -39,7 +46,25 @@ func runRun(ctx context.Context, stdout, stderr io.Writer, args []string) error 
 	if err != nil {
 		return err
 	}
+	if wire.IsRamp(f.rate) {
+		return measureRamp(ctx, fs, &f, out, tx, rx)
+	}
 	return measure(ctx, fs, &f, out, tx, rx)
+}
+
+// runPairs is run with --pair.
+func runPairs(ctx context.Context, fs *pflag.FlagSet, f *trialFlags, stdout, stderr io.Writer, pairs []string) error {
+	switch {
+	case fs.Changed("tx") || fs.Changed("rx"):
+		return &usageError{"--pair names both interfaces: --tx and --rx do not go with it", "--pair eth1,eth2 --pair eth3,eth4"}
+	case wire.IsRamp(f.rate):
+		return &usageError{"a ramp takes one pair", "--tx eth1 --rx eth2 --rate " + f.rate}
+	}
+	out, err := newOutput(f.out, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	return measurePairs(ctx, fs, f, out, pairs)
 }
 
 const blastExample = `Send only; the other end is not in hand, so half the budget is not known.

@@ -3,6 +3,7 @@
 package trial
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -77,6 +78,10 @@ type Spec struct {
 	// Attached is called once the programs are on and the carriers back, before
 	// the baselines: some settings can be made only then. It may be nil.
 	Attached func() error
+	// Begin is called when all is ready for the first frame, with the earliest
+	// time that it can go (CLOCK_MONOTONIC), and gives the time at which it goes:
+	// for trials that start together. It may be nil; an error ends the trial.
+	Begin func(ctx context.Context, earliestNs int64) (startNs int64, err error)
 }
 
 // Tamper falsifies one counter of the budget, for the budget's own test:

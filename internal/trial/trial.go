@@ -177,7 +177,11 @@ func (r *running) measure(ctx context.Context) error {
 	recvCtx, stopRecv := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRecv()
 	r.startNs = xsk.NowNs() + int64(leadIn)
-
+	if r.spec.Begin != nil {
+		if r.startNs, err = r.spec.Begin(ctx, r.startNs); err != nil {
+			return err
+		}
+	}
 	r.first = r.meters()
 	r.first.AtNs = r.startNs
 	r.tick = r.first
