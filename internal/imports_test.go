@@ -19,7 +19,7 @@ var below = map[string][]string{
 	},
 	"internal/trial": {
 		"internal/engine", "internal/budget", "internal/meter", "internal/pace", "internal/nic",
-		"internal/doctor", "internal/tune", "internal/netns", "internal/neighbor",
+		"internal/doctor", "internal/tune", "internal/netns", "internal/neighbor", "internal/rss",
 	},
 	"internal/engine": {"xsk", "bpf", "internal/frame", "internal/pace", "internal/meter", "internal/netns"},
 	"tcpmode":         {"internal/meter", "internal/nic", "internal/doctor", "internal/wire"},
@@ -32,7 +32,7 @@ var below = map[string][]string{
 	"internal/report": {"internal/budget", "internal/wire"},
 	"internal/doctor": {"internal/nic"},
 	"internal/tune":   {"internal/nic"},
-	"internal/nic":    {"internal/netns", "internal/wire"},
+	"internal/nic":    {"internal/netns", "internal/wire", "internal/rss"},
 	"internal/lab":    {"internal/vnic", "internal/netns"},
 	"internal/nettest": {
 		"internal/lab", "internal/netns", "internal/nic", "internal/frame", "internal/wire", "bpf", "xsk",
@@ -42,13 +42,14 @@ var below = map[string][]string{
 	"internal/netns":    {},
 	"internal/vnic":     {},
 	"internal/wire":     {},
+	"internal/rss":      {},
 	"xsk":               {},
 	"bpf":               {},
 }
 
 // pure lists the packages that know no kernel and do no I/O of their own.
 var pure = []string{
-	"internal/wire", "internal/frame", "internal/stream", "internal/pace", "internal/meter", "internal/budget",
+	"internal/wire", "internal/rss", "internal/frame", "internal/stream", "internal/pace", "internal/meter", "internal/budget",
 	"internal/method", "internal/report",
 }
 

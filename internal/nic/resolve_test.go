@@ -60,3 +60,11 @@ func TestResolveSilentNextHop(t *testing.T) {
 		t.Errorf("ended: %v", err)
 	}
 }
+
+// A veth has no table, and says so: not known, which is no error.
+func TestNoRSS(t *testing.T) {
+	l := lab(t, 2)
+	if c, err := port(t, l, veth.A).RSS(); c != nil || err != nil {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
