@@ -34,7 +34,11 @@ func runDocument(id string, o *trial.Outcome) report.Run {
 	if o.Spec.Rx != nil {
 		d.Rx = endDocument(o.Spec.Rx, o.RxGranted)
 		for _, q := range o.Rx.Queues {
-			d.Rx.Queues = append(d.Rx.Queues, queueDocument(q.Queue, q.Taken))
+			doc := queueDocument(q.Queue, q.Taken)
+			if o.Predicted != nil {
+				doc.Predicted = report.Ptr(o.Predicted[q.Queue.ID])
+			}
+			d.Rx.Queues = append(d.Rx.Queues, doc)
 		}
 	}
 	d.Rate = rateDocument(o)

@@ -91,6 +91,9 @@ type Queue struct {
 	ID     int     `json:"id"`
 	CPU    *int    `json:"cpu"` // core the worker was pinned to
 	Frames *uint64 `json:"frames"`
+	// Predicted is how many frames should have come to a receive queue: from the
+	// sending queues on a veth, elsewhere from the device's hash.
+	Predicted *uint64 `json:"predicted"`
 }
 
 // Rate holds what the run did per second. L2 includes the FCS, L1 adds 20 bytes

@@ -51,6 +51,7 @@ const (
 	WarnUnjudged               = Code("unjudged")
 	WarnAnswered               = Code("answered")
 	WarnAnswersFailed          = Code("answers_failed")
+	WarnQueueMismatch          = Code("queue_mismatch")
 )
 
 // CodeDefinition is the entry of one code. Text and Remedy are formats; the
@@ -113,6 +114,7 @@ func validCodes() []CodeDefinition {
 		{WarnKernelDrops, false, "the kernel discarded %d frames of %s: %s", "look the reason up in include/net/dropreason-core.h"},
 		{WarnInterrupted, false, "interrupted after %s: the result is partial", "let the run end by itself"},
 		{WarnAnswered, false, "%s answered %d ARP requests, %d neighbour solicitations and %d pings for the stream's addresses and announced them %d times", "nothing to do: these are outside the offered load (--answer=false to keep silent)"},
+		{WarnQueueMismatch, false, "%d frames came to other receive queues of %s than predicted: %s", "see what spreads them: ethtool -x for the table, ethtool -n for filters and hashed fields"},
 		{WarnAnswersFailed, false, "%s that answer or announce addresses were not taken by %s", "lower --rate, or give the device a static neighbour entry"},
 		{WarnLineRateExceeded, false, "%s exceeds line rate: %s is not a physical link", "nothing to do: `max` is unlimited on virtual links"},
 		{WarnLiveNotTaken, false, "%s took none of %d live frames: its peer has neither XDP nor GRO", "receive with --rx-engine xdp or xsk, or turn GRO on at the peer: ethtool -K PEER gro on"},

@@ -43,8 +43,9 @@ type Outcome struct {
 	Verdict   budget.Verdict
 	Reasons   []budget.Reason
 	Rate      Rate
-	TxDropped *uint64  // what the sending device says it refused
-	Busy      *float64 // core seconds, nil: unknown
+	Predicted map[int]uint64 // frames that each receive queue should have got, nil: not known
+	TxDropped *uint64        // what the sending device says it refused
+	Busy      *float64       // core seconds, nil: unknown
 	Events    []Event
 	Stopped   []Event // workers that met an error they could not go on from
 	Remarks   []Remark
@@ -323,6 +324,7 @@ func (r *running) remarks() {
 	r.remarkRows()
 	r.remarkDrops()
 	r.remarkAnswers()
+	r.remarkQueues()
 	for _, f := range o.Closed.Faults {
 		o.warn("counter_fault", f.Counter, f.Frames)
 	}
