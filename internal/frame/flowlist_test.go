@@ -30,5 +30,8 @@ func TestEachFlow(t *testing.T) {
 			t.Errorf("%d flows after no", n)
 		}
 	}
-	Stream{}.EachFlow(func(netip.AddrPort, netip.AddrPort) bool { t.Error("a stream that is not valid has a flow"); return false })
+	Stream{}.EachFlow(func(netip.AddrPort, netip.AddrPort) bool {
+		t.Error("a stream that is not valid has a flow")
+		return false
+	})
 }
