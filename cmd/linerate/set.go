@@ -93,6 +93,7 @@ func cutShort(out *output, set report.Set, err error) error {
 type pair struct {
 	tx, rx *endpoint
 	spec   trial.Spec
+	shared bool // another pair receives on tx and sends from rx
 }
 
 func openPair(fs *pflag.FlagSet, f *trialFlags, txName, rxName string) (*pair, error) {
@@ -174,15 +175,28 @@ func measurePairs(ctx context.Context, fs *pflag.FlagSet, f *trialFlags, out *ou
 // runTogether runs the trials of the pairs from a common start. Where one cannot
 // be made there is no result at all: the others had another load.
 func runTogether(ctx context.Context, pairs []*pair, out *output) (runs []report.Run, interrupted bool, err error) {
-	start := newStart(len(pairs))
+	begun, listening, measured := newStart(len(pairs)), newStart(len(pairs)), newStart(len(pairs))
+	meet := func(ctx context.Context, at trial.Step) error {
+		if at == trial.Measured {
+			_, _ = measured.begin(ctx, 0) // one that is gone has nothing left to disturb
+			return nil
+		}
+		_, err := listening.begin(ctx, 0)
+		return err
+	}
 	results, errs, ids := make([]*trial.Outcome, len(pairs)), make([]error, len(pairs)), make([]string, len(pairs))
 	var workers sync.WaitGroup
 	for i, p := range pairs {
 		ids[i] = newRunID(p.spec)
-		p.spec.Begin = start.begin
+		p.spec.Begin = begun.begin
+		if p.shared {
+			p.spec.Meet = meet
+		}
 		workers.Go(func() {
 			results[i], errs[i] = trial.Run(ctx, p.spec, out.observe(ids[i]))
-			start.leave()
+			for _, s := range []*start{listening, begun, measured} {
+				s.leave()
+			}
 		})
 	}
 	workers.Wait()

@@ -17,6 +17,7 @@ const runExample = `One trial with both ends in hand: send, receive, verify, acc
   linerate run --tx lr-x-a/lr0 --rx lr-x-b/lr0 --frame imix --rate 50% --json
   linerate run --tx eth1 --rx eth2 --rate 1..14Mpps/1Mpps/10s      (a ramp: from..to/step/time)
   linerate run --pair eth1,eth2 --pair eth3,eth4 --rate 1Mpps      (together, with their sum)
+  linerate run --tx eth1 --rx eth2 --bidir --rate 1Mpps            (both ways, each with its budget)
 `
 
 func runRun(ctx context.Context, stdout, stderr io.Writer, args []string) error {
@@ -24,6 +25,7 @@ func runRun(ctx context.Context, stdout, stderr io.Writer, args []string) error 
 	var tx, rx string
 	fs := newFlags(stdout, "run --tx EP --rx EP", runExample)
 	pairs := fs.StringArray("pair", nil, "sending and receiving interface, TX,RX; may be given several times: all start together")
+	bidir := fs.Bool("bidir", false, "both ways at once, --rx to --tx on as many queues after those of --queues")
 	fs.StringVar(&tx, "tx", "", "sending interface, [NETNS/]IFACE")
 	fs.StringVar(&rx, "rx", "", "receiving interface, [NETNS/]IFACE")
 	f.register(fs, sides{tx: true, rx: true})
@@ -32,6 +34,9 @@ func runRun(ctx context.Context, stdout, stderr io.Writer, args []string) error 
 	}
 	if err := noMore(fs); err != nil {
 		return err
+	}
+	if *bidir && (len(*pairs) > 0 || wire.IsRamp(f.rate)) {
+		return &usageError{"--bidir takes one pair and one rate", "linerate run --tx eth1 --rx eth2 --bidir"}
 	}
 	if len(*pairs) > 0 {
 		return runPairs(ctx, fs, &f, stdout, stderr, *pairs)
@@ -45,6 +50,9 @@ func runRun(ctx context.Context, stdout, stderr io.Writer, args []string) error 
 	out, err := newOutput(f.out, stdout, stderr)
 	if err != nil {
 		return err
+	}
+	if *bidir {
+		return measureBidir(ctx, fs, &f, out, tx, rx)
 	}
 	if wire.IsRamp(f.rate) {
 		return measureRamp(ctx, fs, &f, out, tx, rx)

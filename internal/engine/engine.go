@@ -68,7 +68,10 @@ type Config struct {
 	Batch    int // frames per ring operation
 	Budget   int // frames of a sending queue under way, and per kick: a power of two
 	RingSize int // descriptors per ring, a power of two
-	Fault    Fault
+	// Shared is for a sender: a receiver on the same port has its program there
+	// already, and keeps it for longer than the sender lives.
+	Shared bool
+	Fault  Fault
 }
 
 // Fault loses or miscounts frames at one stage, uncounted. Only the budget's

@@ -52,11 +52,8 @@ func OpenXSKSender(cfg Config) (Sender, error) {
 
 // open runs on a thread in the port's namespace.
 func (s *xskSender) open() error {
-	var err error
-	if s.pass, err = bpf.LoadPass(); err != nil {
-		return err
-	}
-	if s.att, err = attach(s.pass.Program(), s.cfg); err != nil {
+	mode, err := s.program()
+	if err != nil {
 		return err
 	}
 	for _, q := range s.cfg.Queues {
@@ -67,13 +64,38 @@ func (s *xskSender) open() error {
 		s.workers = append(s.workers, w)
 		s.meters = append(s.meters, w.tx.counters)
 	}
-	s.granted.Notes = fallback(s.att, s.cfg)
 	if s.workers[0].sock.Config().TxBudget == 0 {
 		s.granted.Notes = append(s.granted.Notes, Note{Code: "tx_budget_unsupported", Args: []any{kernelBudget}})
 	}
-	s.granted.XDPMode = xdpMode(s.att)
+	s.granted.XDPMode = mode
 	s.granted.Mode = socketMode(s.workers[0].sock.ZeroCopied(), s.granted.XDPMode)
 	return nil
+}
+
+// program attaches the pass program, unless the port has one of ours, and gives
+// the mode in which a program runs there.
+func (s *xskSender) program() (XDPMode, error) {
+	var err error
+	if s.cfg.Shared {
+		mode, id, err := bpf.ReadXDP(s.cfg.Port.IfIndex)
+		switch {
+		case err != nil:
+			return "", err
+		case id == 0:
+			return "", fmt.Errorf("send on %s: the receiver there has no program on it", s.cfg.Port.Name)
+		case mode == bpf.ModeGeneric:
+			return Generic, nil
+		}
+		return Native, nil
+	}
+	if s.pass, err = bpf.LoadPass(); err != nil {
+		return "", err
+	}
+	if s.att, err = attach(s.pass.Program(), s.cfg); err != nil {
+		return "", err
+	}
+	s.granted.Notes = fallback(s.att, s.cfg)
+	return xdpMode(s.att), nil
 }
 
 func (s *xskSender) Granted() Granted { return s.granted }

@@ -82,7 +82,20 @@ type Spec struct {
 	// time that it can go (CLOCK_MONOTONIC), and gives the time at which it goes:
 	// for trials that start together. It may be nil; an error ends the trial.
 	Begin func(ctx context.Context, earliestNs int64) (startNs int64, err error)
+	// Meet keeps trials in step that share ports, each sending where another
+	// receives. It is called at every Step and may be nil; then the sender's port
+	// has a program of its own.
+	Meet func(ctx context.Context, at Step) error
 }
+
+// Step is a point in a trial at which others can be waited for.
+type Step int
+
+// The steps, in order.
+const (
+	Listening Step = iota // the receiver is attached, the sender is not
+	Measured              // every counter has been read, nothing is closed yet
+)
 
 // Tamper falsifies one counter of the budget, for the budget's own test:
 // Offset is added to every row named Row, Frozen makes it read as before the

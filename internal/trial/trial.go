@@ -63,6 +63,7 @@ func Run(ctx context.Context, spec Spec, observe Observer) (*Outcome, error) {
 	err := r.open(ctx)
 	if err == nil {
 		err = r.measure(ctx)
+		err = errors.Join(err, r.meet(context.WithoutCancel(ctx), Measured))
 	}
 	if cerr := r.close(); err == nil {
 		err = cerr
@@ -82,6 +83,9 @@ func (r *running) open(ctx context.Context) error {
 			return fmt.Errorf("receive on %s: %w", r.spec.Rx.Endpoint, err)
 		}
 		r.out.RxGranted = r.rx.Granted()
+	}
+	if err := r.meet(ctx, Listening); err != nil {
+		return err
 	}
 	if r.spec.Tx != nil {
 		if r.tx, err = r.openSender(); err != nil {
@@ -106,6 +110,13 @@ func (r *running) open(ctx context.Context) error {
 	return nil
 }
 
+func (r *running) meet(ctx context.Context, at Step) error {
+	if r.spec.Meet == nil {
+		return nil
+	}
+	return r.spec.Meet(ctx, at)
+}
+
 func (r *running) ends() []*End {
 	var out []*End
 	for _, e := range []*End{r.spec.Tx, r.spec.Rx} {
@@ -125,7 +136,9 @@ func (r *running) config(e *End) engine.Config {
 }
 
 func (r *running) openSender() (engine.Sender, error) {
-	return engine.OpenSender(r.spec.Tx.Engine, r.config(r.spec.Tx))
+	c := r.config(r.spec.Tx)
+	c.Shared = r.spec.Meet != nil
+	return engine.OpenSender(r.spec.Tx.Engine, c)
 }
 
 func (r *running) openReceiver() (engine.Receiver, error) {
