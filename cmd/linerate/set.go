@@ -175,13 +175,17 @@ func measurePairs(ctx context.Context, fs *pflag.FlagSet, f *trialFlags, out *ou
 // runTogether runs the trials of the pairs from a common start. Where one cannot
 // be made there is no result at all: the others had another load.
 func runTogether(ctx context.Context, pairs []*pair, out *output) (runs []report.Run, interrupted bool, err error) {
-	begun, listening, measured := newStart(len(pairs)), newStart(len(pairs)), newStart(len(pairs))
+	begun, listening, ready, measured := newStart(len(pairs)), newStart(len(pairs)), newStart(len(pairs)), newStart(len(pairs))
 	meet := func(ctx context.Context, at trial.Step) error {
 		if at == trial.Measured {
 			_, _ = measured.begin(ctx, 0) // one that is gone has nothing left to disturb
 			return nil
 		}
-		_, err := listening.begin(ctx, 0)
+		s := listening
+		if at == trial.Ready {
+			s = ready
+		}
+		_, err := s.begin(ctx, 0)
 		return err
 	}
 	results, errs, ids := make([]*trial.Outcome, len(pairs)), make([]error, len(pairs)), make([]string, len(pairs))
@@ -194,7 +198,7 @@ func runTogether(ctx context.Context, pairs []*pair, out *output) (runs []report
 		}
 		workers.Go(func() {
 			results[i], errs[i] = trial.Run(ctx, p.spec, out.observe(ids[i]))
-			for _, s := range []*start{listening, begun, measured} {
+			for _, s := range []*start{listening, ready, begun, measured} {
 				s.leave()
 			}
 		})

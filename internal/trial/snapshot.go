@@ -26,7 +26,9 @@ type snapshot struct {
 // snapshot reads the counters, each that can be read: a device may be gone, and
 // its counters with it, while the program's and the socket's stand.
 func (r *running) snapshot() (snapshot, error) {
-	// The answers first: what goes out between two counters then moves the device's, and the ports are not at rest.
+	// What else is sent on the port comes first, here and by the tracepoints: a
+	// frame that goes out behind it moves the device's counter, and the ports are
+	// not at rest.
 	s := snapshot{atNs: xsk.NowNs(), answered: r.answered()}
 	var errs []error
 	failed := func(what, of string, err error) {
@@ -35,6 +37,10 @@ func (r *running) snapshot() (snapshot, error) {
 		}
 	}
 	var err error
+	if r.trace != nil {
+		s.trace, err = r.trace.Counters()
+		failed("read", "the tracepoints", err)
+	}
 	if r.spec.Tx != nil {
 		s.tx, err = r.spec.Tx.Port.Counters()
 		failed("read counters of", r.spec.Tx.Endpoint, err)
@@ -44,10 +50,6 @@ func (r *running) snapshot() (snapshot, error) {
 		failed("read counters of", r.spec.Rx.Endpoint, err)
 		s.program, err = r.rx.Program()
 		failed("read the program on", r.spec.Rx.Endpoint, err)
-	}
-	if r.trace != nil {
-		s.trace, err = r.trace.Counters()
-		failed("read", "the tracepoints", err)
 	}
 	s.cpu = readCPU()
 	return s, errors.Join(errs...)

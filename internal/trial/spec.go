@@ -94,6 +94,7 @@ type Step int
 // The steps, in order.
 const (
 	Listening Step = iota // the receiver is attached, the sender is not
+	Ready                 // both ends are attached, their carriers are back, the way is primed
 	Measured              // every counter has been read, nothing is closed yet
 )
 

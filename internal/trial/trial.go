@@ -105,9 +105,11 @@ func (r *running) open(ctx context.Context) error {
 		return err
 	}
 	if r.spec.Attached != nil {
-		return r.spec.Attached()
+		if err := r.spec.Attached(); err != nil {
+			return err
+		}
 	}
-	return nil
+	return r.meet(ctx, Ready)
 }
 
 func (r *running) meet(ctx context.Context, at Step) error {
