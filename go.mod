@@ -19,7 +19,8 @@ require (
 
 require (
 	github.com/vishvananda/netns v0.0.5 // indirect
-	golang.org/x/text v0.14.0 // indirect
+	golang.org/x/net v0.55.0 // indirect
+	golang.org/x/text v0.37.0 // indirect
 )
 
 tool github.com/cilium/ebpf/cmd/bpf2go
