@@ -255,6 +255,9 @@ func (s *asavieSender) Run(ctx context.Context, o Offer) (TxResult, error) {
 	if err := o.validate(len(s.tx)); err != nil {
 		return TxResult{}, err
 	}
+	if o.Replay != nil {
+		return TxResult{}, ErrNoReplay
+	}
 	r, err := s.trial(ctx, childOrder{Offer: &o})
 	if r.TxDone == nil {
 		return TxResult{}, err

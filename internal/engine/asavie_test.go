@@ -108,7 +108,7 @@ func fill(v reflect.Value, n *int) {
 			return
 		}
 		for i := range v.NumField() {
-			if f := v.Field(i); f.CanSet() {
+			if f := v.Field(i); f.CanSet() && v.Type().Field(i).Tag.Get("json") != "-" {
 				fill(f, n)
 			}
 		}

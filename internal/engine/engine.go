@@ -96,6 +96,7 @@ func (f Fault) of(i int) Fault {
 // Offer is what a sender is asked to send in one trial.
 type Offer struct {
 	Writers  []frame.WriterConfig // one per queue
+	Replay   *Replay              `json:"-"` // instead of Writers; it stays in this process, so not every engine can
 	PPS      float64              // 0: as fast as the path takes them
 	Count    uint64               // frames over all queues, 0: until the time is up
 	Start    int64                // CLOCK_MONOTONIC ns; all workers begin here

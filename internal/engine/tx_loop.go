@@ -10,6 +10,7 @@ import (
 	"linerate/internal/frame"
 	"linerate/internal/meter"
 	"linerate/internal/pace"
+	"linerate/internal/pcap"
 	"linerate/internal/wire"
 	"linerate/xsk"
 )
@@ -66,7 +67,9 @@ type txTrial struct {
 	biasSum  uint64
 	rate     rating
 	kicks    uint64
-	pacer    *pace.Pacer
+	pacer    permits
+	source   pcap.Source // of a replay, nil: a stream's frames are written
+	replay   replayPath
 	stalls   uint64 // of the pacer, at the last turn
 	catchUps uint64
 	turnNs   int64 // last turn of the loop
@@ -84,12 +87,11 @@ func (l *txLoop) run(stop *atomic.Bool, o Offer, i, n int, f Fault) error {
 	if err := pin(l.queue.CPU); err != nil {
 		return err
 	}
-	fw, err := fit(o.Writers[i], l.path)
+	fw, err := l.prepare(o, i)
 	if err != nil {
 		return fmt.Errorf("prepare frames of worker %d: %w", i, err)
 	}
-	l.q.Space = fw.Space()
-	if err := l.begin(o.pacing(i, n)); err != nil {
+	if err := l.begin(o, i, n); err != nil {
 		return fmt.Errorf("begin on queue %d: %w", l.queue.ID, err)
 	}
 	invalid, err := l.path.invalid()
@@ -115,22 +117,6 @@ func (l *txLoop) run(stop *atomic.Bool, o Offer, i, n int, f Fault) error {
 	l.q.Held = l.path.held()
 	l.publish()
 	return err
-}
-
-// begin prepares for a trial. Frames of the last one that are still under way
-// would be counted as this one's.
-func (l *txLoop) begin(cfg pace.Config) error {
-	l.inFlight -= min(uint64(l.path.reap()), l.inFlight)
-	if l.inFlight > 0 {
-		return fmt.Errorf("%w: %d frames", ErrUnderWay, l.inFlight)
-	}
-	if err := cfg.Validate(); err != nil {
-		return err
-	}
-	l.path.fresh()
-	l.pacer = pace.New(cfg)
-	l.wait = pace.NewWaiter(pace.WaiterConfig{Clock: xsk.NowNs, Sleep: sleep})
-	return nil
 }
 
 // finish waits for what is under way, and then closes the space: END frames
@@ -166,11 +152,11 @@ func deadline(o Offer) int64 {
 func (l *txLoop) offer(stop *atomic.Bool, fw *frame.Writer, deadline int64, f Fault) error {
 	for !stop.Load() {
 		now := xsk.NowNs()
-		if now >= deadline || l.pacer.Done() {
-			return nil
+		if over, err := l.spent(); over || now >= deadline {
+			return err
 		}
 		l.reap(now)
-		n, next := l.pacer.Due(now, min(l.batch, l.path.room()))
+		n, next := l.pacer.Due(now, l.ready())
 		l.excuse(now)
 		if n == 0 {
 			if err := l.idle(now, min(next, deadline)); err != nil {
@@ -179,7 +165,9 @@ func (l *txLoop) offer(stop *atomic.Bool, fw *frame.Writer, deadline int64, f Fa
 			continue
 		}
 		if f.LoseOffered > 0 || f.LoseSubmitted > 0 {
-			n = l.lose(&f, n)
+			kept := l.lose(&f, n)
+			l.skip(n - kept)
+			n = kept
 		}
 		l.send(fw, n)
 		if err := l.push(); err != nil {
@@ -221,7 +209,7 @@ func (l *txLoop) send(fw *frame.Writer, n int) {
 	first := int64(0)
 	for n > 0 {
 		now := xsk.NowNs()
-		sent, bytes := l.path.put(fw, min(n, stampEvery), now)
+		sent, bytes := l.put(fw, min(n, stampEvery), now)
 		if sent == 0 {
 			break
 		}
@@ -239,6 +227,7 @@ func (l *txLoop) send(fw *frame.Writer, n int) {
 		}
 	}
 	l.q.Unwritten += uint64(n)
+	l.skip(n)
 	if first == 0 {
 		return
 	}

@@ -72,6 +72,9 @@ func (o Offer) validate(workers int) error {
 	if workers == 0 {
 		return ErrClosed
 	}
+	if o.Replay != nil {
+		return o.Replay.validate(o, workers)
+	}
 	if len(o.Writers) != workers {
 		return &ConfigError{"writers", len(o.Writers), fmt.Sprintf("one for each of %d queues", workers)}
 	}
@@ -86,6 +89,14 @@ func (o Offer) validate(workers int) error {
 // pacing is the share of worker i of n.
 func (o Offer) pacing(i, n int) pace.Config {
 	return pace.Config{PPS: o.PPS, Count: o.Count, Duration: o.Duration, Worker: i, Workers: n, Burst: burst(o.PPS, n)}
+}
+
+// permits are those of worker i of n.
+func (o Offer) permits(i, n int) permits {
+	if o.Replay != nil {
+		return o.Replay.permits(o, i)
+	}
+	return pace.New(o.pacing(i, n))
 }
 
 // fit makes a worker's writer and holds its frames against the longest that
