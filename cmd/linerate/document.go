@@ -162,6 +162,18 @@ func specDocument(s trial.Spec) map[string]any {
 		"max_loss": s.MaxLoss.String(), "max_rate_error_ratio": s.MaxRateError, "trace_drops": s.TraceDrops,
 		"payload_check": s.PayloadCheck,
 	}
+	if s.Capture != nil {
+		d["capture"] = s.Capture.String()
+	}
+	if r := s.Replay; r != nil {
+		d["pcap"], d["loops"], d["pcap_stream"] = r.Path, r.Loops, r.Stream
+		if r.Timed {
+			d["pcap_speed"] = r.Speed
+		} else {
+			d["rate"] = s.Rate.String()
+		}
+		return d
+	}
 	if s.Tx != nil {
 		d["answer"] = len(s.Tx.Answers) > 0 || s.Rx != nil && len(s.Rx.Answers) > 0
 		st := s.Stream.Stack

@@ -10,22 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkFile refuses an -o that could not be written, before anything runs.
-func checkFile(path string) error {
+// checkFile refuses the file of a flag that could not be written, before
+// anything runs.
+func checkFile(flag, path string) error {
 	if path == "" {
 		return nil
 	}
 	to, err := os.Stat(path)
 	switch {
 	case err == nil && to.IsDir():
-		return &usageError{fmt.Sprintf("-o %s is a directory", path), "-o " + filepath.Join(path, "run.json")}
+		return &usageError{fmt.Sprintf("%s %s is a directory", flag, path), flag + " " + filepath.Join(path, "run.json")}
 	case err == nil && !to.Mode().IsRegular():
 		err = unix.Access(path, unix.W_OK)
 	case err == nil || errors.Is(err, os.ErrNotExist):
 		err = unix.Access(dirOf(path), unix.W_OK|unix.X_OK)
 	}
 	if err != nil {
-		return fmt.Errorf("-o %s cannot be written: %w", path, cause(err))
+		return fmt.Errorf("%s %s cannot be written: %w", flag, path, cause(err))
 	}
 	return nil
 }

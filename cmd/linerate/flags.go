@@ -20,6 +20,7 @@ import (
 // word is the Spec's field.
 type trialFlags struct {
 	stack stackFlags
+	pcap  pcapFlags
 	out   outputFlags
 
 	frame, rate, queues, cores, engine, mode, chunk string
@@ -47,6 +48,7 @@ func (f *trialFlags) register(fs *pflag.FlagSet, s sides) {
 		fs.IntVar(&f.flows, "flows", 1, "distinct flows, by source port unless ranges are given")
 		f.stack.register(fs)
 		fs.BoolVar(&f.answer, "answer", false, "answer ARP, neighbour discovery and ping for the stream's addresses (default: where the next hop is a router)")
+		f.pcap.registerTx(fs)
 	}
 	fs.DurationVarP(&f.duration, "duration", "t", 10*time.Second, "how long to offer (sink: how long to wait for the END)")
 	fs.StringVar(&f.queues, "queues", "", "device queues: 0,1 or 0-3 or all (default: send on 0, receive on all)")
@@ -70,8 +72,9 @@ func (f *trialFlags) register(fs *pflag.FlagSet, s sides) {
 	fs.Float64Var(&f.maxRateError, "max-rate-error", 1, "how far the rate may be off what was asked, percent, time off the CPU left out")
 	fs.BoolVar(&f.traceDrops, "trace-drops", false, "name the kernel's drop reasons (costs per dropped frame)")
 	if s.rx {
-		fs.StringVar(&f.action, "action", string(trial.Verify), "verify, count (take every frame, look at none) or drop (in XDP, no socket)")
+		fs.StringVar(&f.action, "action", string(trial.Verify), "verify, count (take every frame, look at none), drop (in XDP, no socket) or capture (keep some in a file)")
 		fs.StringVar(&f.steer, "steer", "tag", "what is taken: tag, all, port:N, vlan:N, mac:ADDR; the rest goes to the stack")
+		f.pcap.registerRx(fs)
 		fs.BoolVar(&f.payloadCheck, "payload-check", false, "compare every payload byte")
 	}
 	fs.BoolVar(&f.ownLink, "i-own-this-link", false, "allow the interface of the default route or of ssh")
@@ -111,7 +114,11 @@ func (f *trialFlags) spec(fs *pflag.FlagSet, tx, rx *endpoint) (trial.Spec, erro
 		return s, err
 	}
 	if tx != nil {
-		if err := f.offered(fs, &s, tx, rx); err != nil {
+		offer := f.offered
+		if f.pcap.file != "" {
+			offer = f.replayed
+		}
+		if err := offer(fs, &s, tx, rx); err != nil {
 			return s, err
 		}
 	}
@@ -124,7 +131,10 @@ func (f *trialFlags) spec(fs *pflag.FlagSet, tx, rx *endpoint) (trial.Spec, erro
 	if err := f.answers(fs, &s); err != nil || rx == nil {
 		return s, err
 	}
-	return s, f.received(&s, tx, rx)
+	if err := f.received(fs, &s, tx, rx); err != nil {
+		return s, err
+	}
+	return s, checkCapture(&s)
 }
 
 // settleFor is how long the counters of the ends may lag: ixgbe reads its
@@ -139,13 +149,16 @@ func settleFor(ends ...*endpoint) time.Duration {
 }
 
 // received fills in what the receiver takes and what it does with it.
-func (f *trialFlags) received(s *trial.Spec, tx, rx *endpoint) error {
+func (f *trialFlags) received(fs *pflag.FlagSet, s *trial.Spec, tx, rx *endpoint) error {
 	s.Action = trial.Action(f.action)
-	var err error
+	err := f.captured(fs, s)
+	if err != nil {
+		return err
+	}
 	if s.Steer, err = parseSteer(f.steer); err != nil {
 		return err
 	}
-	s.Steer.Stamp = s.Action == trial.Verify
+	s.Steer.Stamp = s.Action == trial.Verify || s.Capture != nil
 	s.Steer.Queues = min(rx.port.RxQueues, bpf.MaxQueues)
 	if tx != nil {
 		s.Steer.Run = uint16(s.Run)
@@ -156,7 +169,7 @@ func (f *trialFlags) received(s *trial.Spec, tx, rx *endpoint) error {
 	case trial.Verify, trial.Count, trial.Drop:
 		return nil
 	}
-	return &usageError{fmt.Sprintf("no action %q", f.action), "--action verify, count or drop"}
+	return &usageError{fmt.Sprintf("no action %q", f.action), "--action verify, count, drop or capture"}
 }
 
 // Limits of numbers that would else overflow a clock, outlast everybody's
@@ -322,7 +335,7 @@ func (f *trialFlags) chunkFor(s *trial.Spec, ep *endpoint) (int, error) {
 	case "4096":
 		return 4096, nil
 	case "auto":
-		small := ep.port.Driver == "veth" && s.Stream.Sizes.Max() <= 1522 && ep.port.MTU <= 1500
+		small := ep.port.Driver == "veth" && s.Largest() <= 1522 && ep.port.MTU <= 1500
 		if small {
 			return 2048, nil
 		}

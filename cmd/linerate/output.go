@@ -41,7 +41,7 @@ func newOutput(f outputFlags, stdout, stderr io.Writer) (*output, error) {
 	if f.json && f.ndjson {
 		return nil, &usageError{"--json and --ndjson exclude each other", "one of them"}
 	}
-	if err := checkFile(f.file); err != nil {
+	if err := checkFile("-o", f.file); err != nil {
 		return nil, err
 	}
 	return &output{flags: f, stdout: stdout, stderr: stderr}, nil

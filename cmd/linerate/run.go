@@ -63,7 +63,7 @@ func commands() []command {
 		{"demo", "build a throw-away two-host lab, send, verify, print the frame budget", runDemo},
 		{"run", "one trial with both ends in hand: the whole budget", runRun},
 		{"blast", "send only", runBlast},
-		{"sink", "receive: verify, count or drop", runSink},
+		{"sink", "receive: verify, count, drop or capture", runSink},
 		{"ceiling", "exact arithmetic: pps, L1/L2, goodput for a frame size or MTU", runCeiling},
 		{"streams", "read a streams file: show its first frames, print its schema", runStreams},
 		{"lab", "throw-away labs by hand: up, down, exec, list", runLab},

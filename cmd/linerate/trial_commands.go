@@ -77,6 +77,8 @@ func runPairs(ctx context.Context, fs *pflag.FlagSet, f *trialFlags, stdout, std
 
 const blastExample = `Send only; the other end is not in hand, so half the budget is not known.
   linerate blast eth1 --frame 64 --rate 1Mpps -t 10s --dst-mac 02:00:00:00:00:02
+  linerate blast eth1 --pcap trace.pcapng --pcap-speed 2x
+  linerate blast eth1 --pcap trace.pcap --rate 500kpps --loops 100
 `
 
 func runBlast(ctx context.Context, stdout, stderr io.Writer, args []string) error {
@@ -90,9 +92,10 @@ func runBlast(ctx context.Context, stdout, stderr io.Writer, args []string) erro
 	return measure(ctx, fs, &f, out, ep, "")
 }
 
-const sinkExample = `Receive what blast sends: verify it, count it, or drop it in XDP.
+const sinkExample = `Receive what blast sends: verify it, count it, capture it, or drop it in XDP.
   linerate sink eth2 -t 30s
   linerate sink eth2 --action drop --steer all --json
+  linerate sink eth2 --action capture --capture bad:100 --write bad.pcapng
 `
 
 func runSink(ctx context.Context, stdout, stderr io.Writer, args []string) error {
@@ -149,6 +152,9 @@ func measure(ctx context.Context, fs *pflag.FlagSet, f *trialFlags, out *output,
 	}
 	doc := runDocument(runID, result)
 	werr := out.finish(doc, result.Interrupted)
+	if cerr := writeCapture(f.pcap.write, result); cerr != nil {
+		return cerr
+	}
 	var v *verdictError
 	if err != nil && (werr == nil || errors.As(werr, &v)) && !result.Interrupted {
 		fmt.Fprintln(out.stderr, "linerate:", explain(err, tx, rx))

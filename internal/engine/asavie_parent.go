@@ -360,6 +360,9 @@ func (r *asavieReceiver) Disarm() error {
 
 // Run receives one trial in the child.
 func (r *asavieReceiver) Run(ctx context.Context, w Watch) (RxResult, error) {
+	if w.Rings != nil {
+		return RxResult{}, ErrNoCapture
+	}
 	if err := r.Arm(); err != nil {
 		return RxResult{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"linerate/internal/frame"
 	"linerate/internal/meter"
 	"linerate/internal/pace"
+	"linerate/internal/pcap"
 	"linerate/internal/wire"
 	"linerate/xsk"
 )
@@ -213,6 +214,9 @@ type Watch struct {
 	PayloadCheck bool
 	PPS          float64       // nominal rate for the 100 us rule, 0: none
 	Warmup       time.Duration // left out of RxResult.Rated, from the first frame on
+	// Rings keep frames, by queue: all of them, or with Verify those that are bad.
+	// They stay in this process, so not every engine can.
+	Rings map[int]*pcap.Ring `json:"-"`
 }
 
 // RxQueue is what one receiving queue did during one trial.

@@ -11,6 +11,7 @@ import (
 	"linerate/bpf"
 	"linerate/internal/frame"
 	"linerate/internal/meter"
+	"linerate/internal/pcap"
 	"linerate/internal/wire"
 	"linerate/xsk"
 )
@@ -106,9 +107,10 @@ type rxTrial struct {
 	lastNs   int64
 	fault    Fault
 	rate     rating
-	seen     Rated  // of what rate has entered: frames and bytes
-	bytes    uint64 // L2 bytes with FCS of the good frames
-	gathered uint64 // frames taken when the ring was last found empty
+	ring     *pcap.Ring // of a capture, or nil
+	seen     Rated      // of what rate has entered: frames and bytes
+	bytes    uint64     // L2 bytes with FCS of the good frames
+	gathered uint64     // frames taken when the ring was last found empty
 }
 
 const (
@@ -126,7 +128,7 @@ func newRxLoop(q Queue) *rxLoop {
 
 // start prepares for one trial on one of so many queues.
 func (l *rxLoop) start(w *watched, queues int, f Fault) {
-	l.rxTrial = rxTrial{q: RxQueue{Queue: l.queue}, verify: w.Verify, fault: f, rate: rating{warmup: w.Warmup}}
+	l.rxTrial = rxTrial{q: RxQueue{Queue: l.queue}, verify: w.Verify, fault: f, rate: rating{warmup: w.Warmup}, ring: w.Rings[l.queue.ID]}
 	if !w.Verify {
 		return
 	}
@@ -209,6 +211,9 @@ func (l *rxLoop) take(meta, buf []byte) {
 	l.counts.Taken++
 	l.counts.Bytes += uint64(len(buf)) + wire.FCSBytes
 	if !l.verify {
+		if l.ring != nil {
+			l.keepAny(meta, buf)
+		}
 		return
 	}
 	if l.fault.LoseTaken > 0 {
@@ -217,7 +222,11 @@ func (l *rxLoop) take(meta, buf []byte) {
 	}
 	c := &l.checked
 	l.checker.Check(buf, c)
-	l.account.Count(c)
+	if l.ring != nil {
+		l.countKeeping(meta, buf, c)
+	} else {
+		l.account.Count(c)
+	}
 	if c.Class == frame.ClassGood {
 		l.counts.Good++
 		l.bytes += uint64(len(buf)) + wire.FCSBytes
@@ -227,11 +236,7 @@ func (l *rxLoop) take(meta, buf []byte) {
 
 // time measures a good frame by the stamp that the XDP program left.
 func (l *rxLoop) time(meta []byte, c *frame.Checked) {
-	id := bpf.LongIdentity(c.Tag.Key(), c.Tag.Seq)
-	if c.Short {
-		id = bpf.ShortIdentity(c.Tag.Worker<<4|uint8(c.Tag.Stream), uint32(c.Tag.Seq))
-	}
-	ns, ok := bpf.Stamp(meta, id)
+	ns, ok := bpf.Stamp(meta, identity(c))
 	if !ok {
 		l.noStamp++
 		return

@@ -193,13 +193,3 @@ func save(t testing.TB, file []byte) string {
 	}
 	return path
 }
-
-// ngFile reads a file for a test.
-func ngFile(t testing.TB, path string) []byte {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}

@@ -3,7 +3,7 @@ package pcap
 import (
 	"cmp"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,6 +62,7 @@ type Ring struct {
 	mem   []byte
 	slots []slot
 	seen  uint64 // frames offered to Take
+	last  int64
 }
 
 // NewRing makes a ring for frames up to maxLen bytes. Its memory is touched now
@@ -74,8 +75,8 @@ func NewRing(k Keep, maxLen int) *Ring {
 	return r
 }
 
-// Take keeps a frame if the mode wants it. ns is its time on any clock, why
-// what the caller calls the reason.
+// Take keeps a frame if the mode wants it. ns is its time on any clock, and not
+// less than that of the frame before; why is what the caller calls the reason.
 func (r *Ring) Take(ns int64, why uint16, frame []byte) {
 	n := r.seen
 	r.seen++
@@ -86,7 +87,8 @@ func (r *Ring) Take(ns int64, why uint16, frame []byte) {
 		}
 		at = int(n % uint64(r.keep.N))
 	}
-	r.slots[at] = slot{ns, uint32(len(frame)), why}
+	r.last = max(r.last, ns)
+	r.slots[at] = slot{r.last, uint32(len(frame)), why}
 	copy(r.mem[at*r.size:(at+1)*r.size], frame)
 }
 
@@ -132,19 +134,10 @@ func Gather(rings []*Ring) (kept []Kept, lost uint64) {
 	return kept, lost - uint64(len(kept))
 }
 
-// WriteFile writes kept frames to a file: add is what their clock is behind
-// ns since 1970, and comment puts a reason into words.
-func WriteFile(path, application, iface string, kept []Kept, add int64, comment func(why uint16) string) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if cerr := f.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	w, err := NewWriter(f, application, iface)
+// WriteKept writes kept frames: add is what their clock is behind ns since 1970,
+// and comment puts a reason into words.
+func WriteKept(to io.Writer, application, iface string, kept []Kept, add int64, comment func(why uint16) string) error {
+	w, err := NewWriter(to, application, iface)
 	if err != nil {
 		return err
 	}

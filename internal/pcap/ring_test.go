@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -70,17 +69,18 @@ func TestTshark(t *testing.T) {
 	r.Take(5, 0, udp(60, 1, 1))
 	r.Take(123_456_789, 7, udp(1514, 1, 2))
 	kept, _ := Gather([]*Ring{r})
-	path := filepath.Join(t.TempDir(), "x.pcapng")
 	comment := func(why uint16) string {
 		if why == 0 {
 			return ""
 		}
 		return fmt.Sprintf("corrupt: reason %d", why)
 	}
-	if err := WriteFile(path, "linerate test", "lr0", kept, 1_700_000_000_000_000_000, comment); err != nil {
+	var file bytes.Buffer
+	if err := WriteKept(&file, "linerate test", "lr0", kept, 1_700_000_000_000_000_000, comment); err != nil {
 		t.Fatal(err)
 	}
-	got, err := all(ngFile(t, path))
+	path := save(t, file.Bytes())
+	got, err := all(file.Bytes())
 	if err != nil || len(got) != 2 || got[1].ns != 1_700_000_000_123_456_789 || !bytes.Equal(got[1].data, udp(1514, 1, 2)) {
 		t.Errorf("read back: %d frames, %v", len(got), err)
 	}

@@ -23,6 +23,9 @@ const (
 	WarnShortTag               = Code("short_tag")
 	WarnLossNotJudged          = Code("loss_not_judged")
 	WarnUntagged               = Code("untagged")
+	WarnReplayed               = Code("replayed")
+	WarnReplayStarved          = Code("replay_starved")
+	WarnCaptured               = Code("captured")
 	WarnStalls                 = Code("stalls")
 	WarnRateError              = Code("rate_error")
 	WarnBurst                  = Code("burst")
@@ -93,6 +96,9 @@ func validCodes() []CodeDefinition {
 		{WarnShortTag, false, "%s carries the short tag: no time stamp, so no latency (the long one wants %d bytes)", "larger --frame"},
 		{WarnLossNotJudged, false, "--action %s verifies nothing: loss is not judged", "--action verify"},
 		{WarnUntagged, false, "%s is too small for a tag: counted only, not verified", "use larger frames; `linerate ceiling` prints the least size"},
+		{WarnReplayed, false, "%d frames of %s carry no tag: they are counted at each end, and none is told from another", "verify with frames of linerate's own, without --pcap"},
+		{WarnReplayStarved, false, "the disk was %d times not ready when frames were due: what was sent is what it sustains", "load the capture before, without --pcap-stream"},
+		{WarnCaptured, false, "%d frames were kept (%s), %d that were wanted had no place", "raise N of --capture"},
 		{WarnStalls, false, "the sender was off its CPU %d times, %s in all, the longest %s", "name quieter cores with --cores"},
 		{WarnRateError, false, "the offered rate is off by %.2f %%", "lower --rate, add queues, or allow it with --max-rate-error"},
 		{WarnBurst, false, "%d windows of 100 us held more than rate x 100 us + 2 frames", "give the workers cores of their own with --cores"},

@@ -37,6 +37,8 @@ type Outcome struct {
 	Tx                   engine.TxResult
 	Rx                   engine.RxResult
 
+	Captured *Captured // nil: nothing was to be kept
+
 	Rows      []budget.Row
 	Closed    budget.Result
 	Frames    budget.Frames
@@ -213,7 +215,7 @@ func (r *running) txRate(rated engine.Rated) {
 		}
 	}
 	if o.Rate.OfferedPPS != nil {
-		o.Rate.PacingError = pacingError(queues, *o.Rate.OfferedPPS)
+		o.Rate.PacingError = pacingErrorOf(queues, r.shares(*o.Rate.OfferedPPS))
 	}
 }
 
@@ -293,7 +295,8 @@ func (r *running) remarks() {
 	if r.spec.LossAnyByRate {
 		o.warn("loss_any", "--rate max")
 	}
-	if r.tx != nil && r.spec.Stream.NeedsShort() {
+	r.remarkReplay()
+	if r.tx != nil && r.spec.Replay == nil && r.spec.Stream.NeedsShort() {
 		long, _ := frame.LeastFrame(r.spec.Stream.Stack)
 		o.warn("short_tag", fmt.Sprintf("a frame of %d bytes", r.spec.Stream.Sizes.Min()), long)
 	}

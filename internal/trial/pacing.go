@@ -2,6 +2,7 @@ package trial
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"linerate/internal/engine"
@@ -19,13 +20,22 @@ func afterWarmup(q engine.TxQueue) engine.TxQueue {
 	return q
 }
 
-// pacingError is how far the offered rate is off what was asked, relative: the
-// larger of what was short of what was due, and of what the time between the
-// frames was off. Each worker had its share of pps. nil: too few frames to tell.
+// pacingError is pacingErrorOf workers that share pps evenly.
 func pacingError(queues []engine.TxQueue, pps float64) *float64 {
-	share := pps / float64(len(queues))
-	var written, due, between, span float64
-	for _, q := range queues {
+	return pacingErrorOf(queues, slices.Repeat([]float64{pps / float64(len(queues))}, len(queues)))
+}
+
+// pacingErrorOf is how far the offered rate is off what was asked, relative: the
+// larger of what was short of what was due, and of what the time between the
+// frames was off. Each worker had its share in frames a second. nil: too few
+// frames to tell.
+func pacingErrorOf(queues []engine.TxQueue, shares []float64) *float64 {
+	var written, due, between, span, expected float64
+	for i, q := range queues {
+		share := shares[i]
+		if share == 0 {
+			continue // a replay that has no flow for this worker
+		}
 		n := float64(q.Rated.Frames)
 		written += n
 		due += n + float64(q.Thrown+q.Unwritten) - excused(q, share)
@@ -34,6 +44,7 @@ func pacingError(queues []engine.TxQueue, pps float64) *float64 {
 		if s := float64(q.Rated.LastNs-q.Rated.FirstNs)/1e9 - float64(q.LastThrown)/share; s > 0 {
 			between += n - float64(q.Rated.First)
 			span += s
+			expected += s * share
 		}
 	}
 	if written < 2 || due <= 0 {
@@ -41,7 +52,7 @@ func pacingError(queues []engine.TxQueue, pps float64) *float64 {
 	}
 	worst := min(0, written/due-1)
 	if span > 0 && between > 0 {
-		if e := between/(span*share) - 1; math.Abs(e) > math.Abs(worst) {
+		if e := between/expected - 1; math.Abs(e) > math.Abs(worst) {
 			worst = e
 		}
 	}

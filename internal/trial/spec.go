@@ -13,6 +13,7 @@ import (
 	"linerate/internal/frame"
 	"linerate/internal/neighbor"
 	"linerate/internal/nic"
+	"linerate/internal/pcap"
 	"linerate/internal/wire"
 	"linerate/xsk"
 )
@@ -52,6 +53,8 @@ func (e *End) ip(args string) string {
 type Spec struct {
 	Tx, Rx        *End
 	Stream        frame.Stream
+	Replay        *Replay    // sent instead of Stream; nil: none
+	Capture       *pcap.Keep // of the receiver; nil: none
 	Run           frame.Run
 	Via           *nic.Hop // the next hop that the kernel's routes name, nil: none was asked for
 	AnyRun        bool     // a sink on its own takes the first run it sees
@@ -123,7 +126,10 @@ func (e *SpecError) Error() string {
 
 // PPS is the offered load in frames per second, 0 when there is no limit.
 func (s *Spec) PPS() (wire.PPS, error) {
-	pps, unlimited, err := s.Rate.PPS(s.Tx.Port.Speed, s.Stream.Sizes.Mean())
+	if s.Replay != nil && s.Replay.Timed {
+		return 0, nil
+	}
+	pps, unlimited, err := s.Rate.PPS(s.Tx.Port.Speed, s.mean())
 	if unlimited || err != nil {
 		return 0, err
 	}
@@ -151,8 +157,10 @@ func (s *Spec) Validate() error {
 	if s.Tx == nil {
 		return nil
 	}
-	if err := s.Stream.Validate(); err != nil {
-		return err
+	if s.Replay == nil {
+		if err := s.Stream.Validate(); err != nil {
+			return err
+		}
 	}
 	if err := s.validateLive(); err != nil {
 		return err
@@ -199,11 +207,10 @@ func (s *Spec) validateEnd(e *End) error {
 
 // validateSize holds the largest frame against what the end can carry.
 func (s *Spec) validateSize(e *End) error {
-	largest := s.Stream.Sizes.Max()
-	l3 := int(largest.Buf()) - 14 - 4*len(s.Stream.Stack.VLANs)
+	largest, l3, from := s.largest()
 	if l3 > e.Port.MTU {
 		return &SpecError{
-			fmt.Sprintf("a frame of %d bytes needs an MTU of %d; %s has %d", largest, l3, e.Endpoint, e.Port.MTU),
+			fmt.Sprintf("a frame of %d bytes%s needs an MTU of %d; %s has %d", largest, from, l3, e.Endpoint, e.Port.MTU),
 			e.ip(fmt.Sprintf("link set %s mtu %d", e.Port.Name, l3)) + " at both ends, or a smaller --frame", true}
 	}
 	most := s.frameLimit(e)
@@ -263,7 +270,8 @@ func (s *Spec) frameLimit(e *End) limit {
 // for a sink on its own, what the MTU lets in.
 func (s *Spec) maxLen(e *End) wire.BufLen {
 	if s.Tx != nil {
-		return s.Stream.Sizes.Max().Buf()
+		largest, _, _ := s.largest()
+		return largest.Buf()
 	}
 	return wire.BufLen(e.Port.MTU + 14 + 8)
 }

@@ -11,6 +11,7 @@ import (
 	"linerate/internal/frame"
 	"linerate/internal/meter"
 	"linerate/internal/nic"
+	"linerate/internal/pcap"
 	"linerate/xsk"
 )
 
@@ -45,6 +46,7 @@ type running struct {
 	base    snapshot
 	last    snapshot
 	out     *Outcome
+	keep    map[int]*pcap.Ring // of a capture, by queue
 	observe Observer
 	startNs int64
 	overNs  int64          // when there was no more to wait for, but to settle
@@ -77,6 +79,7 @@ func Run(ctx context.Context, spec Spec, observe Observer) (*Outcome, error) {
 // open attaches both ends and waits until they can carry frames.
 func (r *running) open(ctx context.Context) error {
 	r.openTrace() // first: it takes a while, in which frames may come already
+	r.keep = r.spec.rings()
 	var err error
 	if r.spec.Rx != nil {
 		if r.rx, err = r.openReceiver(); err != nil {
@@ -217,6 +220,7 @@ func (r *running) measure(ctx context.Context) error {
 	r.late(events)
 	r.stopped(r.spec.Tx, txDone.err)
 	r.stopped(r.spec.Rx, errors.Join(rxDone.err, disarmed))
+	r.captured()
 	r.finish()
 	return errors.Join(txDone.err, rxDone.err, disarmed)
 }
@@ -263,7 +267,7 @@ func (r *running) receive(ctx context.Context) *side {
 		close(s.done)
 		return s
 	}
-	w := engine.Watch{Verify: r.spec.Action == Verify, Run: r.spec.Run, AnyRun: r.spec.AnyRun, PayloadCheck: r.spec.PayloadCheck, Warmup: r.spec.Warmup}
+	w := engine.Watch{Verify: r.spec.Action == Verify, Run: r.spec.Run, AnyRun: r.spec.AnyRun, PayloadCheck: r.spec.PayloadCheck, Warmup: r.spec.Warmup, Rings: r.keep}
 	if r.spec.Tx != nil {
 		if pps, err := r.spec.PPS(); err == nil {
 			w.PPS = float64(pps)
@@ -285,6 +289,9 @@ func (r *running) offer() (engine.Offer, error) {
 	n := len(r.spec.Tx.Queues)
 	o := engine.Offer{PPS: float64(pps), Count: r.spec.Count, Start: r.startNs,
 		Duration: r.spec.Duration, EndMarks: r.spec.Rx == nil, Warmup: r.spec.Warmup}
+	if r.spec.Replay != nil {
+		return r.replay(o), nil
+	}
 	for i := range n {
 		o.Writers = append(o.Writers, frame.WriterConfig{
 			Stream: r.spec.Stream, Run: r.spec.Run, Worker: uint8(i), Workers: n, StampEvery: 1})
@@ -368,6 +375,9 @@ func (r *running) close() error {
 	}
 	if r.tx != nil {
 		errs = append(errs, r.tx.Close())
+	}
+	if r.spec.Replay != nil {
+		r.spec.Replay.Close()
 	}
 	if r.rx != nil {
 		errs = append(errs, r.rx.Close())
