@@ -162,6 +162,9 @@ func specDocument(s trial.Spec) map[string]any {
 		"max_loss": s.MaxLoss.String(), "max_rate_error_ratio": s.MaxRateError, "trace_drops": s.TraceDrops,
 		"payload_check": s.PayloadCheck,
 	}
+	if s.Foreign != "" {
+		d["foreign"] = s.Foreign
+	}
 	if s.Capture != nil {
 		d["capture"] = s.Capture.String()
 	}

@@ -75,6 +75,9 @@ func (f *trialFlags) register(fs *pflag.FlagSet, s sides) {
 		fs.StringVar(&f.action, "action", string(trial.Verify), "verify, count (take every frame, look at none), drop (in XDP, no socket) or capture (keep some in a file)")
 		fs.StringVar(&f.steer, "steer", "tag", "what is taken: tag, all, port:N, vlan:N, mac:ADDR; the rest goes to the stack")
 		f.pcap.registerRx(fs)
+		if !s.tx {
+			fs.StringVar(&f.pcap.foreign, "foreign", "", "verify the sequence numbers of the kernel's pktgen (clone_skb 0, burst 1, one thread) instead of linerate's")
+		}
 		fs.BoolVar(&f.payloadCheck, "payload-check", false, "compare every payload byte")
 	}
 	fs.BoolVar(&f.ownLink, "i-own-this-link", false, "allow the interface of the default route or of ssh")
@@ -152,6 +155,9 @@ func settleFor(ends ...*endpoint) time.Duration {
 func (f *trialFlags) received(fs *pflag.FlagSet, s *trial.Spec, tx, rx *endpoint) error {
 	s.Action = trial.Action(f.action)
 	err := f.captured(fs, s)
+	if err == nil {
+		err = f.foreign(fs, s)
+	}
 	if err != nil {
 		return err
 	}

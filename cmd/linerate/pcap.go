@@ -12,6 +12,7 @@ import (
 
 	"linerate/internal/budget"
 	"linerate/internal/engine"
+	"linerate/internal/frame"
 	"linerate/internal/pcap"
 	"linerate/internal/trial"
 	"linerate/internal/wire"
@@ -23,6 +24,7 @@ type pcapFlags struct {
 	stream         bool
 	loops          uint64
 	capture, write string
+	foreign        string
 }
 
 // replayOnly are flags that say what the frames look like: a capture does.
@@ -38,6 +40,28 @@ func (f *pcapFlags) registerTx(fs *pflag.FlagSet) {
 func (f *pcapFlags) registerRx(fs *pflag.FlagSet) {
 	fs.StringVar(&f.capture, "capture", "first:1000", "with --action capture: first:N, last:N, or bad:N for corrupt, foreign and duplicate frames with the reason")
 	fs.StringVar(&f.write, "write", "", "with --action capture: the pcapng file, written at the end")
+}
+
+// foreign makes a sink verify what another generator sends.
+func (f *trialFlags) foreign(fs *pflag.FlagSet, s *trial.Spec) error {
+	switch f.pcap.foreign {
+	case "":
+		return nil
+	case string(frame.Pktgen):
+	case "trafgen":
+		return &usageError{"xdp-trafficgen puts no sequence number into its UDP frames: they can be counted, not verified",
+			"--action count --steer port:1"}
+	default:
+		return &usageError{fmt.Sprintf("no generator %q", f.pcap.foreign), "--foreign pktgen"}
+	}
+	if s.Action != trial.Verify {
+		return &usageError{fmt.Sprintf("--action %s looks at no sequence number", f.action), "--action verify"}
+	}
+	s.Foreign = frame.Pktgen
+	if !fs.Changed("steer") {
+		f.steer = "port:9" // pktgen's own default
+	}
+	return nil
 }
 
 // maxCapture bounds the memory of a capture, bytes.

@@ -212,8 +212,9 @@ type Watch struct {
 	Run          frame.Run
 	AnyRun       bool // take the first run seen instead of Run
 	PayloadCheck bool
-	PPS          float64       // nominal rate for the 100 us rule, 0: none
-	Warmup       time.Duration // left out of RxResult.Rated, from the first frame on
+	PPS          float64         // nominal rate for the 100 us rule, 0: none
+	Warmup       time.Duration   // left out of RxResult.Rated, from the first frame on
+	Foreign      frame.Generator // whose frames are verified, empty: our own
 	// Rings keep frames, by queue: all of them, or with Verify those that are bad.
 	// They stay in this process, so not every engine can.
 	Rings map[int]*pcap.Ring `json:"-"`

@@ -44,7 +44,7 @@ func (l *rxLoop) countKeeping(meta, buf []byte, c *frame.Checked) {
 	case c.Class == frame.ClassGood, c.Class == frame.ClassEnd:
 		return
 	}
-	ns, ok := bpf.Stamp(meta, identity(c))
+	ns, ok := bpf.Stamp(meta, l.identity(c))
 	if !ok {
 		ns = uint64(l.lastNs)
 	}
@@ -52,9 +52,9 @@ func (l *rxLoop) countKeeping(meta, buf []byte, c *frame.Checked) {
 }
 
 // identity is what the XDP program's stamp of a frame carries.
-func identity(c *frame.Checked) uint64 {
+func (l *rxLoop) identity(c *frame.Checked) uint64 {
 	switch {
-	case c.Class != frame.ClassGood:
+	case c.Class != frame.ClassGood || l.foreign:
 		return 0
 	case c.Short:
 		return bpf.ShortIdentity(c.Tag.Worker<<4|uint8(c.Tag.Stream), uint32(c.Tag.Seq))

@@ -108,6 +108,7 @@ type rxTrial struct {
 	fault    Fault
 	rate     rating
 	ring     *pcap.Ring // of a capture, or nil
+	foreign  bool       // frames of pktgen are checked
 	seen     Rated      // of what rate has entered: frames and bytes
 	bytes    uint64     // L2 bytes with FCS of the good frames
 	gathered uint64     // frames taken when the ring was last found empty
@@ -132,6 +133,7 @@ func (l *rxLoop) start(w *watched, queues int, f Fault) {
 	if !w.Verify {
 		return
 	}
+	l.foreign = w.Foreign == frame.Pktgen
 	l.gaps = meter.NewGaps(w.PPS / float64(queues))
 	l.latency = meter.NewHistogram()
 	l.checker = frame.NewChecker(frame.CheckerConfig{Run: w.Run, Adopt: w.adopt, PayloadCheck: w.PayloadCheck})
@@ -221,7 +223,11 @@ func (l *rxLoop) take(meta, buf []byte) {
 		return
 	}
 	c := &l.checked
-	l.checker.Check(buf, c)
+	if l.foreign {
+		l.checker.CheckPktgen(buf, c)
+	} else {
+		l.checker.Check(buf, c)
+	}
 	if l.ring != nil {
 		l.countKeeping(meta, buf, c)
 	} else {
@@ -236,7 +242,7 @@ func (l *rxLoop) take(meta, buf []byte) {
 
 // time measures a good frame by the stamp that the XDP program left.
 func (l *rxLoop) time(meta []byte, c *frame.Checked) {
-	ns, ok := bpf.Stamp(meta, identity(c))
+	ns, ok := bpf.Stamp(meta, l.identity(c))
 	if !ok {
 		l.noStamp++
 		return

@@ -26,6 +26,7 @@ const (
 	WarnReplayed               = Code("replayed")
 	WarnReplayStarved          = Code("replay_starved")
 	WarnCaptured               = Code("captured")
+	WarnForeignSequence        = Code("foreign_sequence")
 	WarnStalls                 = Code("stalls")
 	WarnRateError              = Code("rate_error")
 	WarnBurst                  = Code("burst")
@@ -99,6 +100,7 @@ func validCodes() []CodeDefinition {
 		{WarnReplayed, false, "%d frames of %s carry no tag: they are counted at each end, and none is told from another", "verify with frames of linerate's own, without --pcap"},
 		{WarnReplayStarved, false, "the disk was %d times not ready when frames were due: what was sent is what it sustains", "load the capture before, without --pcap-stream"},
 		{WarnCaptured, false, "%d frames were kept (%s), %d that were wanted had no place", "raise N of --capture"},
+		{WarnForeignSequence, false, "the numbers are those of %s, which does not say how many it sent: lost is between the first seen and the last", "start the sink first, and look at what the generator says it sent"},
 		{WarnStalls, false, "the sender was off its CPU %d times, %s in all, the longest %s", "name quieter cores with --cores"},
 		{WarnRateError, false, "the offered rate is off by %.2f %%", "lower --rate, add queues, or allow it with --max-rate-error"},
 		{WarnBurst, false, "%d windows of 100 us held more than rate x 100 us + 2 frames", "give the workers cores of their own with --cores"},

@@ -53,8 +53,9 @@ func (e *End) ip(args string) string {
 type Spec struct {
 	Tx, Rx        *End
 	Stream        frame.Stream
-	Replay        *Replay    // sent instead of Stream; nil: none
-	Capture       *pcap.Keep // of the receiver; nil: none
+	Replay        *Replay         // sent instead of Stream; nil: none
+	Capture       *pcap.Keep      // of the receiver; nil: none
+	Foreign       frame.Generator // whose frames a sink on its own verifies, empty: our own
 	Run           frame.Run
 	Via           *nic.Hop // the next hop that the kernel's routes name, nil: none was asked for
 	AnyRun        bool     // a sink on its own takes the first run it sees

@@ -267,7 +267,7 @@ func (r *running) receive(ctx context.Context) *side {
 		close(s.done)
 		return s
 	}
-	w := engine.Watch{Verify: r.spec.Action == Verify, Run: r.spec.Run, AnyRun: r.spec.AnyRun, PayloadCheck: r.spec.PayloadCheck, Warmup: r.spec.Warmup, Rings: r.keep}
+	w := engine.Watch{Verify: r.spec.Action == Verify, Run: r.spec.Run, AnyRun: r.spec.AnyRun, PayloadCheck: r.spec.PayloadCheck, Warmup: r.spec.Warmup, Rings: r.keep, Foreign: r.spec.Foreign}
 	if r.spec.Tx != nil {
 		if pps, err := r.spec.PPS(); err == nil {
 			w.PPS = float64(pps)
