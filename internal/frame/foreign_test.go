@@ -79,6 +79,9 @@ func TestPktgenBad(t *testing.T) {
 // FuzzPktgen: any bytes are judged, and none panics.
 func FuzzPktgen(f *testing.F) {
 	f.Add(pktgenFrame(9))
+	empty := pktgenFrame(9)[:42] // a UDP datagram without payload
+	empty[17], empty[25], empty[39] = 28, empty[25]+18, 8
+	f.Add(empty)
 	c := NewChecker(CheckerConfig{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var out Checked
