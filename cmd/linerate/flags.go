@@ -35,6 +35,7 @@ type trialFlags struct {
 	traceDrops, payloadCheck, ownLink, answer       bool
 	plan                                            *corePlan    // that several trials share, nil: each has its own
 	attached                                        func() error // what a command does once both ends are attached
+	stop                                            func() error // an error once the command is interrupted
 }
 
 // sides says which ends a command has.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -98,7 +99,7 @@ func (f *trialFlags) replayed(fs *pflag.FlagSet, s *trial.Spec, tx, rx *endpoint
 	if err != nil {
 		return err
 	}
-	if r.Replay, err = pcap.Load(pcap.Config{Path: r.Path, Workers: len(queues), Speed: r.Speed, Loops: r.Loops, Stream: r.Stream}); err != nil {
+	if r.Replay, err = pcap.Load(pcap.Config{Path: r.Path, Workers: len(queues), Speed: r.Speed, Loops: r.Loops, Stream: r.Stream, Stop: f.stop}); err != nil {
 		return pcapError(r.Path, err)
 	}
 	s.Replay = r
@@ -122,6 +123,8 @@ func pcapError(path string, err error) error {
 	var limit *pcap.LimitError
 	var bad *pcap.Error
 	switch {
+	case errors.Is(err, context.Canceled):
+		return err
 	case errors.As(err, &limit):
 		return &usageError{err.Error(), "--pcap-stream, which reads it while sending"}
 	case errors.As(err, &bad):

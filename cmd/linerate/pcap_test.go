@@ -38,7 +38,7 @@ func saveCapture(t *testing.T, frames [][]byte) string {
 	w, err := pcap.NewWriter(&b, "test", "lr0")
 	for i, f := range frames {
 		if err == nil {
-			err = w.Write(1_700_000_000_000_000_000+int64(i)*10_000, f, "")
+			err = w.Write(1_700_000_000_000_000_000+int64(i)*10_000, f, len(f), "")
 		}
 	}
 	if err == nil {

@@ -140,6 +140,7 @@ func measure(ctx context.Context, fs *pflag.FlagSet, f *trialFlags, out *output,
 		return explain(err)
 	}
 	defer rx.close()
+	f.stop = ctx.Err
 	spec, err := f.spec(fs, tx, rx)
 	if err != nil {
 		return explain(err, tx, rx)
@@ -153,7 +154,7 @@ func measure(ctx context.Context, fs *pflag.FlagSet, f *trialFlags, out *output,
 	doc := runDocument(runID, result)
 	werr := out.finish(doc, result.Interrupted)
 	if cerr := writeCapture(f.pcap.write, result); cerr != nil {
-		return cerr
+		return &unwrittenError{cerr}
 	}
 	var v *verdictError
 	if err != nil && (werr == nil || errors.As(werr, &v)) && !result.Interrupted {

@@ -23,7 +23,9 @@ func Why(why uint16) (frame.Class, frame.Reason) {
 // ErrNoCapture is what an engine says that does not have the frames at hand.
 var ErrNoCapture = errors.New("this engine cannot capture frames")
 
-// keepAny offers a frame to the ring as it is.
+// keepAny offers a frame to the ring as it is. Its time is that of the XDP
+// program where the frame has no tag, and else that of its batch: nobody looks
+// into the tag here, and it is by the tag that a stamp is known to be fresh.
 func (l *rxLoop) keepAny(meta, buf []byte) {
 	ns, ok := bpf.Stamp(meta, 0) // of a frame without a tag
 	if !ok {

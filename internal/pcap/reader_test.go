@@ -60,7 +60,7 @@ func ngOf(t testing.TB, records ...record) []byte {
 		t.Fatal(err)
 	}
 	for _, r := range records {
-		if err := w.Write(r.ns, r.data, "a comment"); err != nil {
+		if err := w.Write(r.ns, r.data, len(r.data)+r.cut, "a comment"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -140,6 +140,7 @@ func TestWrongFiles(t *testing.T) {
 		"wrong link":      {classic(binary.LittleEndian, false, 101, one), 0, "link type 101"},
 		"impossible":      {huge, second, "length"},
 		"cut frame":       {classic(binary.BigEndian, true, 1, one, record{ns: 1, data: udp(60, 1, 1), cut: 40}), second, "cut to 60"},
+		"cut in pcapng":   {ngOf(t, record{ns: 1, data: udp(60, 1, 1), cut: 40}), 40, "a frame of 100 bytes was cut to 60"},
 		"no frame":        {classic(binary.LittleEndian, false, 1, record{data: []byte{1, 2, 3}}), 24, "3 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {

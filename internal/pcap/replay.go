@@ -27,6 +27,9 @@ type Config struct {
 	Loops   uint64  // how often; 0: without end
 	Stream  bool    // read from disk while sending, instead of loading it before
 	Limit   int64   // bytes of memory for a preloaded capture, 0: DefaultLimit
+	// Stop is asked now and then while the capture is read before; its error ends
+	// that. It may be nil.
+	Stop func() error
 }
 
 // LimitError is a capture that does not fit the memory it may take.
@@ -89,7 +92,7 @@ func Load(c Config) (*Replay, error) {
 	if !c.Stream {
 		p.loaded = make([]frames, c.Workers)
 	}
-	err := p.cfg.each(p.note, p.keeper())
+	err := p.cfg.each(p.cfg.stopper(), p.note, p.keeper())
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +148,20 @@ func (c *Config) each(funcs ...func(p *Packet, worker int, at int64) error) (err
 				return err
 			}
 		}
+	}
+}
+
+// stopEvery is how many frames are read between two looks at Config.Stop.
+const stopEvery = 4096
+
+// stopper gives the function that ends the reading when it is to be stopped.
+func (c *Config) stopper() func(*Packet, int, int64) error {
+	n := 0
+	return func(*Packet, int, int64) error {
+		if n++; c.Stop == nil || n%stopEvery != 0 {
+			return nil
+		}
+		return c.Stop()
 	}
 }
 

@@ -142,6 +142,10 @@ func TestLoadErrors(t *testing.T) {
 	if _, err := Load(Config{Path: save(t, classic(binary.LittleEndian, true, 1)), Workers: 1}); !errors.As(err, &bad) || bad.Offset != 24 {
 		t.Errorf("no frame: %v", err)
 	}
+	stop := errors.New("stop")
+	if _, err := Load(Config{Path: capture(t, 5000, 1), Workers: 1, Stream: true, Stop: func() error { return stop }}); !errors.Is(err, stop) {
+		t.Errorf("stopped: %v", err)
+	}
 	if _, err := Load(Config{Path: capture(t, 1, 1), Speed: -1, Workers: 1}); err == nil {
 		t.Error("a negative speed passes")
 	}

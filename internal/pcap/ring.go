@@ -142,7 +142,7 @@ func WriteKept(to io.Writer, application, iface string, kept []Kept, add int64, 
 		return err
 	}
 	for _, k := range kept {
-		if err := w.Write(k.Ns+add, k.Data, comment(k.Why)); err != nil {
+		if err := w.Write(k.Ns+add, k.Data, k.Len, comment(k.Why)); err != nil {
 			return err
 		}
 	}

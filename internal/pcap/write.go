@@ -28,13 +28,14 @@ func NewWriter(w io.Writer, application, iface string) (*Writer, error) {
 }
 
 // Write writes one frame without FCS, with the time in ns since 1970 and a
-// comment, none if it is empty.
-func (w *Writer) Write(ns int64, data []byte, comment string) error {
+// comment, none if it is empty. length is that of the frame: more than that of
+// data where it was cut.
+func (w *Writer) Write(ns int64, data []byte, length int, comment string) error {
 	var o pcapgo.NgPacketOptions
 	if comment != "" {
 		o.Comments = []string{comment}
 	}
-	ci := gopacket.CaptureInfo{Timestamp: time.Unix(0, ns), CaptureLength: len(data), Length: len(data)}
+	ci := gopacket.CaptureInfo{Timestamp: time.Unix(0, ns), CaptureLength: len(data), Length: length}
 	if err := w.w.WritePacketWithOptions(ci, data, o); err != nil {
 		return fmt.Errorf("write a frame of a capture: %w", err)
 	}

@@ -32,8 +32,9 @@ func (s *Spec) rings() map[int]*pcap.Ring {
 	return out
 }
 
-// SlotLen is the longest frame that a capture keeps whole.
-func (s *Spec) SlotLen() int { return int(s.maxLen(s.Rx)) }
+// SlotLen is the longest frame that a capture keeps whole: what is sent, and
+// whatever else the MTU lets in.
+func (s *Spec) SlotLen() int { return max(int(s.maxLen(s.Rx)), s.Rx.Port.MTU+14+8) }
 
 // captured joins what the queues kept.
 func (r *running) captured() {
