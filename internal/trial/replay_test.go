@@ -7,11 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 
 	"linerate/bpf"
 	"linerate/internal/engine"
@@ -61,16 +59,9 @@ func replayOf(b *testing.B, lab *veth.Lab, path string, stream bool) Spec {
 func tcpreplay(b *testing.B, path string, lab *veth.Lab, file string) float64 {
 	b.Helper()
 	cmd := exec.Command("taskset", "-c", "0", path, "-K", "--topspeed", "--loop=100000000", "-i", veth.Interface, file)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
-	if err := lab.NS(veth.A).Do(cmd.Start); err != nil {
-		b.Fatal(err)
-	}
 	s := openSpec(b, engine.XSK, lab, "64", 1)
 	s.Tx, s.Steer.Match, s.Steer.Run = nil, bpf.MatchAll, 0
-	pps := receiving(b, s)
-	_ = cmd.Process.Signal(unix.SIGINT)
-	_ = cmd.Wait()
-	return pps
+	return receiving(b, s, cmd, lab)
 }
 
 // BenchmarkVethReplay sets a replay from memory beside tcpreplay, where that is
