@@ -19,7 +19,7 @@ var below = map[string][]string{
 	},
 	"internal/trial": {
 		"internal/engine", "internal/budget", "internal/meter", "internal/pace", "internal/nic",
-		"internal/doctor", "internal/tune", "internal/netns", "internal/neighbor", "internal/rss",
+		"internal/doctor", "internal/tune", "internal/netns", "internal/neighbor", "internal/rss", "internal/stream",
 	},
 	"internal/engine": {
 		"xsk", "bpf", "internal/frame", "internal/pace", "internal/meter", "internal/netns", "internal/pcap",

@@ -47,7 +47,11 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, args []string) (err 
 		f.attached = func() error { return lab.SetThreadedNAPI(veth.B, true) }
 	}
 	if !f.out.json && !f.out.ndjson {
-		out.say("lab: %s sends to %s for %s at %s\n", lab.A(), lab.B(), f.duration.Round(100*time.Millisecond), f.rate)
+		what := fmt.Sprintf("for %s at %s", f.duration.Round(100*time.Millisecond), f.rate)
+		if file := either(f.streams, f.pcap.file); file != "" {
+			what = "the frames of " + file
+		}
+		out.say("lab: %s sends to %s %s\n", lab.A(), lab.B(), what)
 	}
 	return measure(ctx, fs, &f, out, lab.A(), lab.B())
 }

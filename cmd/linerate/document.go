@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"linerate/internal/engine"
+	"linerate/internal/frame"
 	"linerate/internal/nic"
 	"linerate/internal/report"
 	"linerate/internal/trial"
@@ -128,6 +129,9 @@ func latencyDocument(o *trial.Outcome) *report.Latency {
 
 // streamDocuments joins what each stream's workers sent with what came of it.
 func streamDocuments(o *trial.Outcome) []report.Stream {
+	if o.Spec.Streams != nil && (o.Spec.Rx == nil || o.Spec.Action != trial.Verify) {
+		return sentStreams(o.SentByStream)
+	}
 	s := report.Stream{ID: int(o.Spec.Stream.ID)}
 	if o.Spec.Tx != nil && o.Spec.Rx != nil || o.Spec.Tx != nil {
 		s.Sent = o.Frames.Sent
@@ -139,7 +143,9 @@ func streamDocuments(o *trial.Outcome) []report.Stream {
 	for _, t := range o.Rx.Streams {
 		d := report.Stream{ID: int(t.Stream), Received: report.Ptr(t.Distinct), Duplicate: report.Ptr(t.Duplicate),
 			Reordered: report.Ptr(t.Reordered), Corrupt: report.Ptr(t.Corrupt)}
-		if int(t.Stream) == s.ID && s.Sent != nil {
+		if o.Spec.Streams != nil {
+			d.Sent, d.Lost = sentOf(o.SentByStream, t)
+		} else if int(t.Stream) == s.ID && s.Sent != nil {
 			d.Sent, d.Lost = s.Sent, o.Frames.Lost
 		} else if t.EndSeen {
 			d.Sent = report.Ptr(t.EndSent)
@@ -152,6 +158,23 @@ func streamDocuments(o *trial.Outcome) []report.Stream {
 		out = append(out, s)
 	}
 	return out
+}
+
+// sentStreams are the streams of a file of which only the sending is known.
+func sentStreams(sent []uint64) (out []report.Stream) {
+	for i, n := range sent {
+		out = append(out, report.Stream{ID: i, Sent: report.Ptr(n)})
+	}
+	return out
+}
+
+// sentOf is what was sent and lost of a stream of a file, nil where not known.
+func sentOf(sent []uint64, t frame.StreamTotals) (n, lost *uint64) {
+	if int(t.Stream) >= len(sent) {
+		return nil, nil
+	}
+	n = &sent[t.Stream]
+	return n, report.Ptr(*n - min(*n, t.Distinct+t.Corrupt+t.TooLate))
 }
 
 // specDocument is what was asked for, by the names of the flags.
@@ -175,6 +198,10 @@ func specDocument(s trial.Spec) map[string]any {
 		} else {
 			d["rate"] = s.Rate.String()
 		}
+		return d
+	}
+	if s.Streams != nil {
+		d["streams"], d["stream_count"] = s.Streams.Path, len(s.Streams.Streams)
 		return d
 	}
 	if s.Tx != nil {

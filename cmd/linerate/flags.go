@@ -19,9 +19,10 @@ import (
 // trialFlags are the flags that demo, run, blast and sink share. The same
 // word is the Spec's field.
 type trialFlags struct {
-	stack stackFlags
-	pcap  pcapFlags
-	out   outputFlags
+	stack   stackFlags
+	pcap    pcapFlags
+	streams string
+	out     outputFlags
 
 	frame, rate, queues, cores, engine, mode, chunk string
 	txQueues, rxQueues, txCores, rxCores            string
@@ -50,6 +51,7 @@ func (f *trialFlags) register(fs *pflag.FlagSet, s sides) {
 		f.stack.register(fs)
 		fs.BoolVar(&f.answer, "answer", false, "answer ARP, neighbour discovery and ping for the stream's addresses (default: where the next hop is a router)")
 		f.pcap.registerTx(fs)
+		fs.StringVar(&f.streams, "streams", "", "send the streams of this YAML file, each at its own rate (linerate help streams)")
 	}
 	fs.DurationVarP(&f.duration, "duration", "t", 10*time.Second, "how long to offer (sink: how long to wait for the END)")
 	fs.StringVar(&f.queues, "queues", "", "device queues: 0,1 or 0-3 or all (default: send on 0, receive on all)")
@@ -121,6 +123,9 @@ func (f *trialFlags) spec(fs *pflag.FlagSet, tx, rx *endpoint) (trial.Spec, erro
 		offer := f.offered
 		if f.pcap.file != "" {
 			offer = f.replayed
+		}
+		if f.streams != "" {
+			offer = f.streamed
 		}
 		if err := offer(fs, &s, tx, rx); err != nil {
 			return s, err

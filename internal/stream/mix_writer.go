@@ -14,6 +14,7 @@ type MixWriter struct {
 	seq      []uint64 // frames written, by stream
 	ends     []int    // streams that carry the tag
 	total    uint64
+	last     int // stream of the last frame
 	max      wire.BufLen
 }
 
@@ -55,6 +56,7 @@ func (w *MixWriter) Next(buf []byte, _ wire.BufLen, nowNs uint64) wire.BufLen {
 	}
 	n := w.builders[i].Build(buf, k, w.seq[i], nowNs)
 	w.seq[i]++
+	w.last = i
 	w.total++
 	return n
 }
@@ -73,6 +75,9 @@ func (w *MixWriter) End(buf []byte, i, round int, nowNs uint64) wire.BufLen {
 func (w *MixWriter) Space(i int) (space frame.Space, sent uint64) {
 	return w.builders[i].tag.Space, w.seq[i]
 }
+
+// Last is the stream of the frame that Next wrote last.
+func (w *MixWriter) Last() int { return w.last }
 
 // Seq is the number of frames written, of all streams.
 func (w *MixWriter) Seq() uint64 { return w.total }

@@ -28,10 +28,11 @@ type Event struct {
 
 // Outcome is one trial as it was measured.
 type Outcome struct {
-	Spec        Spec
-	Started     time.Time
-	Measured    time.Duration // the offer's own time, without settling
-	Interrupted bool
+	SentByStream []uint64 // with Spec.Streams; nil: not known
+	Spec         Spec
+	Started      time.Time
+	Measured     time.Duration // the offer's own time, without settling
+	Interrupted  bool
 
 	TxGranted, RxGranted engine.Granted
 	Tx                   engine.TxResult
@@ -92,6 +93,7 @@ func (r *running) finish() {
 		o.Closed.Unexplained = &o.Closed.Known
 	}
 	o.Frames = budget.Tally(o.Rows, r.sequence(), o.Closed)
+	o.SentByStream = r.sentByStream(r.offered)
 	r.foreignLost()
 	r.addPassed()
 	r.rates()
@@ -297,7 +299,7 @@ func (r *running) remarks() {
 		o.warn("loss_any", "--rate max")
 	}
 	r.remarkReplay()
-	if r.tx != nil && r.spec.Replay == nil && r.spec.Stream.NeedsShort() {
+	if r.tx != nil && r.spec.Replay == nil && r.spec.Streams == nil && r.spec.Stream.NeedsShort() {
 		long, _ := frame.LeastFrame(r.spec.Stream.Stack)
 		o.warn("short_tag", fmt.Sprintf("a frame of %d bytes", r.spec.Stream.Sizes.Min()), long)
 	}

@@ -25,6 +25,9 @@ func (s *Spec) mean() float64 {
 	if s.Replay != nil {
 		return float64(s.Replay.Bytes)/float64(s.Replay.Frames) + wire.FCSBytes
 	}
+	if s.Streams != nil {
+		return s.Streams.mean()
+	}
 	return s.Stream.Sizes.Mean()
 }
 
@@ -34,6 +37,10 @@ func (s *Spec) largest() (frame wire.FrameLen, l3 int, from string) {
 	if r := s.Replay; r != nil {
 		return wire.BufLen(r.Longest.Len).Frame(), r.LongestL3.Len,
 			fmt.Sprintf(" (%s at byte %d)", r.Path, r.LongestL3.Offset)
+	}
+	if s.Streams != nil {
+		frame = s.Streams.largest()
+		return frame, int(frame.Buf()) - 14, ""
 	}
 	frame = s.Stream.Sizes.Max()
 	return frame, int(frame.Buf()) - 14 - 4*len(s.Stream.Stack.VLANs), ""

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-
 	"linerate/bpf"
 	"linerate/internal/engine"
 	"linerate/internal/lab/veth"

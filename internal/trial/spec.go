@@ -54,6 +54,7 @@ type Spec struct {
 	Tx, Rx        *End
 	Stream        frame.Stream
 	Replay        *Replay         // sent instead of Stream; nil: none
+	Streams       *Streams        // sent instead of Stream; nil: none
 	Capture       *pcap.Keep      // of the receiver; nil: none
 	Foreign       frame.Generator // whose frames a sink on its own verifies, empty: our own
 	Run           frame.Run
@@ -127,7 +128,7 @@ func (e *SpecError) Error() string {
 
 // PPS is the offered load in frames per second, 0 when there is no limit.
 func (s *Spec) PPS() (wire.PPS, error) {
-	if s.Replay != nil && s.Replay.Timed {
+	if s.Replay != nil && s.Replay.Timed || s.Streams != nil {
 		return 0, nil
 	}
 	pps, unlimited, err := s.Rate.PPS(s.Tx.Port.Speed, s.mean())
@@ -157,6 +158,10 @@ func (s *Spec) Validate() error {
 	}
 	if s.Tx == nil {
 		return nil
+	}
+	if s.Streams != nil {
+		_, err := s.writer(0, len(s.Tx.Queues))
+		return err
 	}
 	if s.Replay == nil {
 		if err := s.Stream.Validate(); err != nil {

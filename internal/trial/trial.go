@@ -48,6 +48,7 @@ type running struct {
 	out     *Outcome
 	keep    map[int]*pcap.Ring // of a capture, by queue
 	observe Observer
+	offered engine.Offer
 	startNs int64
 	overNs  int64          // when there was no more to wait for, but to settle
 	first   meter.Snapshot // at the start
@@ -249,6 +250,7 @@ func (r *running) send(ctx context.Context) *side {
 		return s
 	}
 	offer, err := r.offer()
+	r.offered = offer
 	if err != nil {
 		s.err = err
 		close(s.done)
@@ -291,6 +293,9 @@ func (r *running) offer() (engine.Offer, error) {
 		Duration: r.spec.Duration, EndMarks: r.spec.Rx == nil, Warmup: r.spec.Warmup}
 	if r.spec.Replay != nil {
 		return r.replay(o), nil
+	}
+	if r.spec.Streams != nil {
+		return r.streams(o)
 	}
 	for i := range n {
 		o.Writers = append(o.Writers, frame.WriterConfig{
