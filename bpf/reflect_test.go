@@ -31,7 +31,10 @@ func TestReflectedFramesVerify(t *testing.T) {
 		vlans int
 	}{{"64", false, 0}, {"64", false, 1}, {"65", false, 0}, {"333", false, 2}, {"84", true, 0}, {"76", true, 0}, {"200", true, 1}, {"1501", true, 2}} {
 		name := fmt.Sprintf("%s v6 %v vlans %d", c.size, c.v6, c.vlans)
-		w := writer(t, liveStream(t, c.size, c.v6, c.vlans, 3))
+		s := liveStream(t, c.size, c.v6, c.vlans, 3)
+		s.ID = 0
+		w, err := frame.NewWriter(frame.WriterConfig{Stream: s, Run: testRun}) // its first frame has the identity 0
+		must(t, err)
 		for range 3 {
 			b := make([]byte, w.MaxLen())
 			b = b[:w.Next(b, 0, 12345)]

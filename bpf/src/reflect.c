@@ -100,7 +100,8 @@ static __always_inline int patch(struct xdp_md *ctx, __u32 udp, __u32 off, __u16
 }
 
 /* turn_at turns a frame around whose IP header is at l3. */
-static __always_inline int turn_at(struct xdp_md *ctx, const int l3, const int v6, __u64 identity)
+static __always_inline int turn_at(struct xdp_md *ctx, const int l3, const int v6, __u64 identity,
+				   int tagged)
 {
 	const int hl = v6 ? 40 : 20, n = v6 ? 16 : 4;
 	__u8 *data = (void *)(long)ctx->data;
@@ -119,12 +120,12 @@ static __always_inline int turn_at(struct xdp_md *ctx, const int l3, const int v
 	else
 		diff = swap_addresses(addr, udp, n, TAG_LONG_BYTES);
 	swap_macs(data);
-	if (!identity) /* no tag to patch */
+	if (!tagged)
 		return 0;
 	return patch(ctx, l3 + hl, l3 + hl + len - 2, diff);
 }
 
-static __always_inline int turn(struct xdp_md *ctx, const struct facts *f)
+static __always_inline int turn(struct xdp_md *ctx, const struct facts *f, int tagged)
 {
 	__u8 *data = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
@@ -136,12 +137,12 @@ static __always_inline int turn(struct xdp_md *ctx, const struct facts *f)
 		return 0;
 	}
 	if (f->l3 == 4)
-		return f->nvlan == 0   ? turn_at(ctx, 14, 0, f->identity)
-		       : f->nvlan == 1 ? turn_at(ctx, 18, 0, f->identity)
-				       : turn_at(ctx, 22, 0, f->identity);
-	return f->nvlan == 0   ? turn_at(ctx, 14, 1, f->identity)
-	       : f->nvlan == 1 ? turn_at(ctx, 18, 1, f->identity)
-			       : turn_at(ctx, 22, 1, f->identity);
+		return f->nvlan == 0   ? turn_at(ctx, 14, 0, f->identity, tagged)
+		       : f->nvlan == 1 ? turn_at(ctx, 18, 0, f->identity, tagged)
+				       : turn_at(ctx, 22, 0, f->identity, tagged);
+	return f->nvlan == 0   ? turn_at(ctx, 14, 1, f->identity, tagged)
+	       : f->nvlan == 1 ? turn_at(ctx, 18, 1, f->identity, tagged)
+			       : turn_at(ctx, 22, 1, f->identity, tagged);
 }
 
 SEC("xdp")
@@ -163,7 +164,7 @@ int reflect(struct xdp_md *ctx)
 	if (lose(&c->frames[REASON_SEEN]))
 		return XDP_DROP;
 	/* identity is of a tag of whatever run: a frame of another run is turned as well if it is asked for. */
-	if (turn(ctx, &f)) {
+	if (turn(ctx, &f, !reason || reason == REASON_OTHER_RUN)) {
 		c->frames[REASON_EXT_CHAIN]++;
 		return XDP_PASS;
 	}

@@ -57,6 +57,8 @@ func TestUsageErrors(t *testing.T) {
 		{"demo --cores 999", "CPU"},
 		{"demo --engine pigeon", "pigeon"},
 		{"demo --mode warp", "warp"},
+		{"demo --reflect --action count", "--reflect"},
+		{"demo --reflect --rx-engine xsk", "inside XDP"},
 		{"demo --rx-engine live", "no engine \"live\" for this end"},
 		{"demo --tx-engine xdp", "no engine \"xdp\" for this end"},
 		{"demo --engine live --mode zerocopy", "no socket"},

@@ -185,6 +185,9 @@ func specDocument(s trial.Spec) map[string]any {
 		"max_loss": s.MaxLoss.String(), "max_rate_error_ratio": s.MaxRateError, "trace_drops": s.TraceDrops,
 		"payload_check": s.PayloadCheck,
 	}
+	if s.Reflector != nil {
+		d["reflector"] = s.Reflector.Endpoint
+	}
 	if s.Foreign != "" {
 		d["foreign"] = s.Foreign
 	}

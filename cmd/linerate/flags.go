@@ -22,6 +22,7 @@ type trialFlags struct {
 	stack   stackFlags
 	pcap    pcapFlags
 	streams string
+	reflect bool
 	out     outputFlags
 
 	frame, rate, queues, cores, engine, mode, chunk string
@@ -80,6 +81,9 @@ func (f *trialFlags) register(fs *pflag.FlagSet, s sides) {
 		f.pcap.registerRx(fs)
 		if !s.tx {
 			fs.StringVar(&f.pcap.foreign, "foreign", "", "verify the sequence numbers of the kernel's pktgen (clone_skb 0, burst 1, one thread) instead of linerate's")
+		}
+		if s.tx {
+			fs.BoolVar(&f.reflect, "reflect", false, "have the receiver send every frame back (XDP_TX), and verify at the sender: latency is of the round trip")
 		}
 		fs.BoolVar(&f.payloadCheck, "payload-check", false, "compare every payload byte")
 	}
@@ -143,7 +147,10 @@ func (f *trialFlags) spec(fs *pflag.FlagSet, tx, rx *endpoint) (trial.Spec, erro
 	if err := f.received(fs, &s, tx, rx); err != nil {
 		return s, err
 	}
-	return s, checkCapture(&s)
+	if err := checkCapture(&s); err != nil || !f.reflect {
+		return s, err
+	}
+	return s, f.reflected(fs, &s)
 }
 
 // settleFor is how long the counters of the ends may lag: ixgbe reads its
@@ -266,31 +273,6 @@ type endFlags struct {
 	engines                     endEngines
 }
 
-// endEngines are the engines that one end can have. The two that work inside
-// the kernel belong together: the common flag may name either.
-type endEngines struct {
-	here, there engine.Name // in the kernel, at this end and at the other
-	flag        string
-}
-
-var (
-	txEngines = endEngines{engine.Live, engine.XDP, "--tx-engine"}
-	rxEngines = endEngines{engine.XDP, engine.Live, "--rx-engine"}
-)
-
-// pick is the engine of an end, by its own flag or by the common one.
-func (o endFlags) pick(common string) (engine.Name, error) {
-	name := engine.Name(either(o.engine, common))
-	switch {
-	case name == engine.XSK, name == engine.Asavie, name == o.engines.here:
-		return name, nil
-	case name == o.engines.there && o.engine == "":
-		return o.engines.here, nil
-	}
-	return "", &usageError{fmt.Sprintf("no engine %q for this end", name),
-		fmt.Sprintf("%s xsk, asavie or %s", o.engines.flag, o.engines.here)}
-}
-
 func (f *trialFlags) end(s *trial.Spec, ep *endpoint, plan *corePlan, own endFlags, queues string, have int) (*trial.End, error) {
 	name, err := own.pick(f.engine)
 	if err != nil {
@@ -325,17 +307,6 @@ func (f *trialFlags) end(s *trial.Spec, ep *endpoint, plan *corePlan, own endFla
 	}
 	e.Chunk, err = f.chunkFor(s, ep)
 	return e, err
-}
-
-// inKernelMode refuses modes of a socket for the engines that have none.
-func inKernelMode(e *trial.End, mode string) error {
-	if e.Engine != engine.Live && e.Engine != engine.XDP {
-		return nil
-	}
-	if mode == "auto" || mode == "generic" && e.Engine == engine.XDP {
-		return nil
-	}
-	return &usageError{fmt.Sprintf("--mode %s: engine %s has no socket and no generic mode to send in", mode, e.Engine), "--mode auto"}
 }
 
 // chunkFor picks the UMEM chunk: 2048 is half the memory and the cache, but

@@ -43,6 +43,11 @@ const (
 	RowForeignUnreadable = "foreign_unreadable"
 	RowTooLate           = "too_late"
 	RowUnjudged          = "unjudged"
+	RowReflectorRx       = "reflector_rx"
+	RowReflectorSeen     = "reflector_seen"
+	RowReflectorPassed   = "reflector_passed"
+	RowReflected         = "reflected"
+	RowReflectError      = "reflect_error"
 	RowReceived          = "received"
 )
 
@@ -114,6 +119,11 @@ func receiveDefinitions() []Definition {
 	ringFull = append(ringFull, Place{RxSocket, Checkpoint, true}, Place{RxXDP, Checkpoint, true})
 	return []Definition{
 		{RowXDPDrops, at(Loss, RxDriver, RxXDP, RxSocket), "frames the driver dropped around XDP"},
+		{RowReflectorRx, at(Checkpoint, Wire), "frames that the reflecting device saw"},
+		{RowReflectorSeen, at(Checkpoint, Wire), "frames that the reflecting program saw"},
+		{RowReflectorPassed, at(Loss, Wire), "frames that the reflecting program left to its host's stack"},
+		{RowReflected, at(Checkpoint, Wire), "frames that the reflecting program sent back"},
+		{RowReflectError, at(Loss, Wire), "frames sent back that the reflecting device threw away"},
 		{RowOverBuffer, at(Loss, RxDriver), "frames longer than one receive buffer, which the driver drops without a counter"},
 		{RowPurged, at(Held, RxDriver, TxKernel, Wire, RxXDP, RxSocket), "frames that stood in device rings when an event emptied them"},
 		{RowXDPSeen, at(Checkpoint, RxDriver), "frames the XDP program saw"},

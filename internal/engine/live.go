@@ -77,13 +77,16 @@ func (s *liveSender) open() error {
 	if s.ns, err = os.Open("/proc/thread-self/ns/net"); err != nil {
 		return fmt.Errorf("open the network namespace of %s: %w", s.cfg.Port.Name, err)
 	}
+	s.granted = Granted{Mode: string(Native), XDPMode: Native}
+	if s.cfg.Shared { // the receiver's program is on it
+		return nil
+	}
 	if s.pass, err = bpf.LoadPass(); err != nil {
 		return err
 	}
 	if s.att, err = bpf.Attach(s.pass.Program(), s.cfg.Port.IfIndex, bpf.ModeNative); err != nil {
 		return err
 	}
-	s.granted = Granted{Mode: string(Native), XDPMode: Native}
 	return nil
 }
 

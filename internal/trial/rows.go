@@ -166,6 +166,7 @@ var wireLosses = []struct {
 
 func (r *running) wireRows(b *builder) {
 	b.wire = len(b.rows)
+	r.reflectRows(b)
 	for _, l := range wireLosses {
 		if now := r.last.rx.Read(l.role); now.Frames != nil {
 			b.reading(budget.Wire, budget.Loss, l.row, now, r.base.rx.Read(l.role))

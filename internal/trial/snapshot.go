@@ -17,6 +17,8 @@ import (
 type snapshot struct {
 	atNs     int64
 	tx, rx   nic.Counters
+	far      nic.Counters         // of the reflector
+	turned   engine.ProgramCounts // by it
 	program  engine.ProgramCounts
 	trace    []bpf.TraceCount
 	answered uint64 // by the sender's port
@@ -50,6 +52,12 @@ func (r *running) snapshot() (snapshot, error) {
 		failed("read counters of", r.spec.Rx.Endpoint, err)
 		s.program, err = r.rx.Program()
 		failed("read the program on", r.spec.Rx.Endpoint, err)
+	}
+	if r.reflector != nil {
+		s.far, err = r.spec.Reflector.Port.Counters()
+		failed("read counters of", r.spec.Reflector.Endpoint, err)
+		s.turned, err = r.reflector.Program()
+		failed("read the program on", r.spec.Reflector.Endpoint, err)
 	}
 	s.cpu = readCPU()
 	return s, errors.Join(errs...)

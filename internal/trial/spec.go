@@ -52,6 +52,7 @@ func (e *End) ip(args string) string {
 // end may be nil: then only the other's half of the budget is known.
 type Spec struct {
 	Tx, Rx        *End
+	Reflector     *End // far end that sends frames back; Tx and Rx are then one port
 	Stream        frame.Stream
 	Replay        *Replay         // sent instead of Stream; nil: none
 	Streams       *Streams        // sent instead of Stream; nil: none
@@ -143,12 +144,15 @@ func (s *Spec) Validate() error {
 	if s.Tx == nil && s.Rx == nil {
 		return &SpecError{"a trial needs an interface to send from or to receive on", "", false}
 	}
-	if s.Tx != nil && s.Rx != nil && s.Tx.Port.NS.Inum() == s.Rx.Port.NS.Inum() && s.Tx.Port.Index == s.Rx.Port.Index {
+	if s.Reflector == nil && s.Tx != nil && s.Rx != nil && s.Tx.Port.NS.Inum() == s.Rx.Port.NS.Inum() && s.Tx.Port.Index == s.Rx.Port.Index {
 		return &SpecError{
 			fmt.Sprintf("%s and %s are the same interface", s.Tx.Endpoint, s.Rx.Endpoint),
 			"give two interfaces that a cable or a veth pair joins", false}
 	}
-	for _, e := range []*End{s.Tx, s.Rx} {
+	if s.Reflector != nil && s.Rx.Engine != engine.XDP {
+		return &SpecError{What: "frames that are sent back come to the queue that sent them: it has no second socket", Remedy: "--rx-engine xdp"}
+	}
+	for _, e := range []*End{s.Tx, s.Rx, s.Reflector} {
 		if e == nil {
 			continue
 		}

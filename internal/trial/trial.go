@@ -38,21 +38,22 @@ type Progress struct {
 
 // running is the state of one trial; it belongs to the goroutine in Run.
 type running struct {
-	spec    Spec
-	tx      engine.Sender
-	rx      engine.Receiver
-	trace   *bpf.Trace
-	answers []answering
-	base    snapshot
-	last    snapshot
-	out     *Outcome
-	keep    map[int]*pcap.Ring // of a capture, by queue
-	observe Observer
-	offered engine.Offer
-	startNs int64
-	overNs  int64          // when there was no more to wait for, but to settle
-	first   meter.Snapshot // at the start
-	tick    meter.Snapshot // at the last interval
+	spec      Spec
+	tx        engine.Sender
+	rx        engine.Receiver
+	trace     *bpf.Trace
+	answers   []answering
+	base      snapshot
+	last      snapshot
+	out       *Outcome
+	keep      map[int]*pcap.Ring // of a capture, by queue
+	observe   Observer
+	offered   engine.Offer
+	reflector *engine.Reflector
+	startNs   int64
+	overNs    int64          // when there was no more to wait for, but to settle
+	first     meter.Snapshot // at the start
+	tick      meter.Snapshot // at the last interval
 }
 
 // Run carries out one trial. It returns an outcome whenever anything was
@@ -87,6 +88,9 @@ func (r *running) open(ctx context.Context) error {
 			return fmt.Errorf("receive on %s: %w", r.spec.Rx.Endpoint, err)
 		}
 		r.out.RxGranted = r.rx.Granted()
+	}
+	if err := r.openReflector(); err != nil {
+		return err
 	}
 	if err := r.meet(ctx, Listening); err != nil {
 		return err
@@ -125,8 +129,8 @@ func (r *running) meet(ctx context.Context, at Step) error {
 
 func (r *running) ends() []*End {
 	var out []*End
-	for _, e := range []*End{r.spec.Tx, r.spec.Rx} {
-		if e != nil {
+	for _, e := range []*End{r.spec.Tx, r.spec.Rx, r.spec.Reflector} {
+		if e != nil && (e != r.spec.Rx || r.spec.Reflector == nil) { // of one port that is both, one
 			out = append(out, e)
 		}
 	}
@@ -143,7 +147,7 @@ func (r *running) config(e *End) engine.Config {
 
 func (r *running) openSender() (engine.Sender, error) {
 	c := r.config(r.spec.Tx)
-	c.Shared = r.spec.Meet != nil
+	c.Shared = r.spec.Meet != nil || r.spec.Reflector != nil
 	return engine.OpenSender(r.spec.Tx.Engine, c)
 }
 
@@ -386,6 +390,9 @@ func (r *running) close() error {
 	}
 	if r.rx != nil {
 		errs = append(errs, r.rx.Close())
+	}
+	if r.reflector != nil {
+		errs = append(errs, r.reflector.Close())
 	}
 	return errors.Join(errs...)
 }
