@@ -20,7 +20,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 AS_ROOT = $(shell [ "$$(id -u)" -eq 0 ] || echo 'sudo -E env PATH="$$PATH"')
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test generate bench lint fuzz check clean tools
+.PHONY: help build demo test generate bench lint fuzz check clean tools man
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ bench: ## run the benchmarks
 	@PREFLIGHT_AGAIN='make bench' scripts/preflight.sh go
 	@scripts/bench.sh
 
+man: build ## write the manual pages into ./man
+	./linerate man man
+
 lint: tools ## run golangci-lint
 	@scripts/golangci.sh run ./...
 
@@ -62,4 +65,5 @@ tools: ## put golangci-lint into ./bin
 
 clean: ## remove what was built (not the tools in ./bin)
 	rm -f linerate
+	rm -rf man
 	find . -name '*.test' -type f -not -path './.git/*' -delete

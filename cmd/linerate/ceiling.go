@@ -30,12 +30,23 @@ type ceilingFlags struct {
 	ipv6, timestamps, json bool
 }
 
-// ceilingCommand defines the flags of `linerate ceiling`: for the command
-// itself, its help and its man page.
-func ceilingCommand() (*pflag.FlagSet, *ceilingFlags) {
+func ceilingCommand() command {
+	return command{
+		name: "ceiling", job: "exact arithmetic: pps, L1/L2, goodput for a frame size or MTU", synopsis: "ceiling",
+		about: `What a link can carry at most, by arithmetic alone: nothing is sent.`,
+		examples: []example{
+			{"linerate ceiling --frame 64,1518", ""},
+			{"linerate ceiling --mtu 9000 --timestamps --speed 25G", ""},
+		},
+		flags: func() *pflag.FlagSet { fs, _ := newCeilingFlags(); return fs },
+		run:   runCeiling,
+	}
+}
+
+// newCeilingFlags defines the flags of `linerate ceiling`.
+func newCeilingFlags() (*pflag.FlagSet, *ceilingFlags) {
 	f := &ceilingFlags{}
-	fs := pflag.NewFlagSet("ceiling", pflag.ContinueOnError)
-	fs.SortFlags = false
+	fs := newFlags("ceiling")
 	fs.StringVar(&f.frame, "frame", "64,1518", "frame `sizes` in bytes with FCS and tags")
 	fs.IntVar(&f.mtu, "mtu", 0, "the longest frame at this MTU in `bytes`, instead of --frame")
 	fs.IntVar(&f.vlans, "vlan", 0, "`number` of VLAN tags in each frame, 0 to 2")
@@ -43,7 +54,6 @@ func ceilingCommand() (*pflag.FlagSet, *ceilingFlags) {
 	fs.BoolVar(&f.timestamps, "timestamps", false, "TCP with timestamps, as Linux sends by default")
 	fs.StringVar(&f.speed, "speed", "10G", "link `speed`")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
-	fs.Usage = func() {}
 	return fs, f
 }
 
@@ -77,14 +87,10 @@ type ceilingFrame struct {
 }
 
 // runCeiling prints what a link can carry, by arithmetic alone.
-func runCeiling(_ context.Context, stdout, stderr io.Writer, args []string) error {
-	fs, f := ceilingCommand()
-	fs.SetOutput(stderr)
-	if err := fs.Parse(args); errors.Is(err, pflag.ErrHelp) {
-		_, err := fmt.Fprintf(stdout, "Usage: linerate ceiling [flags]\n\n%s\n", strings.TrimRight(fs.FlagUsages(), "\n"))
+func runCeiling(_ context.Context, stdout, _ io.Writer, args []string) error {
+	fs, f := newCeilingFlags()
+	if err := parse(stdout, fs, args); err != nil {
 		return err
-	} else if err != nil {
-		return &usageError{Text: "ceiling: " + err.Error(), Remedy: "see linerate help ceiling"}
 	}
 	if fs.NArg() > 0 {
 		return &usageError{Text: fmt.Sprintf("ceiling: unexpected %q", fs.Arg(0)), Remedy: "it takes flags only"}

@@ -11,12 +11,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 )
 
 func ceilingOutput(t *testing.T, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	if err := runCeiling(context.Background(), &stdout, &stderr, args); err != nil {
+	if err := runCeiling(context.Background(), &stdout, &stderr, args); err != nil && !errors.Is(err, pflag.ErrHelp) {
 		t.Fatalf("ceiling %q: %v", args, err)
 	}
 	if stderr.Len() > 0 {

@@ -59,10 +59,13 @@ func (f *trialFlags) register(fs *pflag.FlagSet, s sides) {
 	fs.StringVar(&f.cores, "cores", "auto", "CPUs of the workers, the sender's first, in queue order, or auto")
 	fs.StringVar(&f.engine, "engine", string(engine.XSK), "xsk, asavie, or live: made and verified inside the kernel (sends as live, receives as xdp)")
 	fs.StringVar(&f.mode, "mode", "auto", "auto, zerocopy (required), copy or generic")
+	choices(fs, "engine", engines()...)
+	choices(fs, "mode", modes()...)
 	if s.tx && s.rx {
 		f.registerEnds(fs)
 	}
 	fs.StringVar(&f.chunk, "chunk", "auto", "UMEM chunk: 2048, 4096 or auto")
+	choices(fs, "chunk", "2048", "4096", "auto")
 	fs.IntVar(&f.batch, "batch", 64, "frames per ring operation, 1-256")
 	if s.tx {
 		fs.IntVar(&f.budget, "budget", engine.DefaultBudget, "frames of a queue under way and per kick, a power of two")
@@ -77,6 +80,7 @@ func (f *trialFlags) register(fs *pflag.FlagSet, s sides) {
 	fs.BoolVar(&f.traceDrops, "trace-drops", false, "name the kernel's drop reasons (costs per dropped frame)")
 	if s.rx {
 		fs.StringVar(&f.action, "action", string(trial.Verify), "verify, count (take every frame, look at none), drop (in XDP, no socket) or capture (keep some in a file)")
+		choices(fs, "action", string(trial.Verify), string(trial.Count), string(trial.Drop), "capture")
 		fs.StringVar(&f.steer, "steer", "tag", "what is taken: tag, all, port:N, vlan:N, mac:ADDR; the rest goes to the stack")
 		f.pcap.registerRx(fs)
 		if !s.tx {
@@ -91,6 +95,12 @@ func (f *trialFlags) register(fs *pflag.FlagSet, s sides) {
 	f.out.register(fs)
 }
 
+func engines() []string {
+	return []string{string(engine.XSK), string(engine.Asavie), string(engine.Live)}
+}
+
+func modes() []string { return []string{"auto", "zerocopy", "copy", "generic"} }
+
 // registerEnds adds the flags by which two ends differ.
 func (f *trialFlags) registerEnds(fs *pflag.FlagSet) {
 	for _, e := range []struct {
@@ -103,6 +113,10 @@ func (f *trialFlags) registerEnds(fs *pflag.FlagSet) {
 		{&f.txMode, "tx-mode", "mode of the sender"}, {&f.rxMode, "rx-mode", "mode of the receiver"},
 	} {
 		fs.StringVar(e.to, e.name, "", e.what)
+	}
+	for _, end := range []string{"tx", "rx"} {
+		choices(fs, end+"-engine", engines()...)
+		choices(fs, end+"-mode", modes()...)
 	}
 }
 

@@ -13,25 +13,51 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/pflag"
+
 	"linerate/internal/lab/veth"
 	"linerate/internal/netns"
 )
 
-const labExample = `Throw-away labs by hand: two namespaces joined by a veth pair.
-  linerate lab up x --queues 2      makes lr-x-a/lr0 and lr-x-b/lr0
-  linerate lab exec lr-x-a CMD...   runs a command on the first host
-  linerate lab list [--clean]       lists labs; --clean removes those whose maker died
-  linerate lab down x
-`
+// labActions are the words that may follow `linerate lab`.
+func labActions() []string { return []string{"up", "down", "exec", "list"} }
+
+func labCommand() command {
+	return command{
+		name: "lab", job: "throw-away labs by hand: up, down, exec, list", synopsis: "lab up|down|exec|list [NAME]",
+		about: `Throw-away labs by hand: two namespaces joined by a veth pair.`,
+		examples: []example{
+			{"linerate lab up x --queues 2", "makes lr-x-a/lr0 and lr-x-b/lr0"},
+			{"linerate lab exec lr-x-a ip -s link", "runs a command on the first host"},
+			{"linerate lab list --clean", "lists labs, after removing those whose maker died"},
+			{"linerate lab down x", ""},
+		},
+		words: labActions(),
+		flags: func() *pflag.FlagSet { fs, _ := labFlags(); return fs },
+		run:   runLab,
+	}
+}
+
+// labValues are the flags of `linerate lab`.
+type labValues struct {
+	queues, mtu int
+	clean, json bool
+}
+
+func labFlags() (*pflag.FlagSet, *labValues) {
+	f := &labValues{}
+	fs := newFlags("lab")
+	fs.IntVar(&f.queues, "queues", 1, "queues of each end")
+	fs.IntVar(&f.mtu, "mtu", 1500, "MTU of each end")
+	fs.BoolVar(&f.clean, "clean", false, "list: remove labs whose maker is gone")
+	fs.BoolVar(&f.json, "json", false, "print JSON")
+	return fs, f
+}
 
 func runLab(_ context.Context, stdout, _ io.Writer, args []string) error {
-	flags := newFlags(stdout, "lab up|down|exec|list", labExample)
-	queues := flags.Int("queues", 1, "queues of each end")
-	mtu := flags.Int("mtu", 1500, "MTU of each end")
-	clean := flags.Bool("clean", false, "list: remove labs whose maker is gone")
-	asJSON := flags.Bool("json", false, "print JSON")
+	flags, f := labFlags()
 	flags.SetInterspersed(len(args) == 0 || args[0] != "exec")
-	if err := parse(flags, args); err != nil {
+	if err := parse(stdout, flags, args); err != nil {
 		return err
 	}
 	switch flags.Arg(0) {
@@ -39,12 +65,12 @@ func runLab(_ context.Context, stdout, _ io.Writer, args []string) error {
 		if flags.NArg() > 2 {
 			return &usageError{"lab up takes one name", "linerate lab up x"}
 		}
-		lab, err := labUp(flags.Arg(1), *queues, *mtu)
+		lab, err := labUp(flags.Arg(1), f.queues, f.mtu)
 		if err != nil {
 			return err
 		}
 		defer lab.Close()
-		if *asJSON {
+		if f.json {
 			return json.NewEncoder(stdout).Encode(map[string]string{"a": lab.A(), "b": lab.B()})
 		}
 		fmt.Fprintf(stdout, "%s\n%s\n\nnow:    linerate run --tx %s --rx %s\nlater:  linerate lab down %s\n",
@@ -58,7 +84,7 @@ func runLab(_ context.Context, stdout, _ io.Writer, args []string) error {
 	case "exec":
 		return labExec(slices.DeleteFunc(flags.Args()[1:], func(s string) bool { return s == "--" }))
 	case "list":
-		return labList(stdout, *clean, *asJSON)
+		return labList(stdout, f.clean, f.json)
 	}
 	return &usageError{fmt.Sprintf("lab %q: want up, down, exec or list", flags.Arg(0)), "linerate help lab"}
 }

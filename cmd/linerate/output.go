@@ -24,6 +24,7 @@ func (f *outputFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.json, "json", false, "print one JSON document on stdout and nothing else there")
 	fs.BoolVar(&f.ndjson, "ndjson", false, "print one JSON line an interval; the last line is the document")
 	fs.StringVarP(&f.file, "output", "o", "", "write the JSON document to a file, besides the text")
+	files(fs, "output")
 	fs.BoolVar(&f.progress, "progress", false, "show progress even when stderr is no terminal")
 }
 

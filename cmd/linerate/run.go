@@ -51,61 +51,33 @@ type verdictError struct{ code int }
 
 func (e *verdictError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
-// command is one subcommand.
-type command struct {
-	name, job string
-	run       func(ctx context.Context, stdout, stderr io.Writer, args []string) error
-}
-
-// commands lists the subcommands in the order of the help text.
-func commands() []command {
-	return []command{
-		{"demo", "build a throw-away two-host lab, send, verify, print the frame budget", runDemo},
-		{"run", "one trial with both ends in hand: the whole budget", runRun},
-		{"blast", "send only", runBlast},
-		{"sink", "receive: verify, count, drop or capture", runSink},
-		{"ceiling", "exact arithmetic: pps, L1/L2, goodput for a frame size or MTU", runCeiling},
-		{"streams", "read a streams file: show its first frames, print its schema", runStreams},
-		{"lab", "throw-away labs by hand: up, down, exec, list", runLab},
-	}
-}
-
-// planned are the commands of the contract that this build does not have.
-var planned = []string{"doctor", "tune", "tcp", "compare", "validate", "regress", "report", "capture-host", "completion"}
-
 // run carries out one command line and returns the exit code.
 func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
-	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" {
-		printHelp(stdout)
-		return exitPassed
+	if len(args) == 0 {
+		args = []string{"help"}
 	}
 	name, rest := args[0], args[1:]
-	asJSON := wantsJSON(args)
-	if name == "help" {
-		if len(rest) == 0 || rest[0] == "help" {
-			printHelp(stdout)
-			return exitPassed
-		}
-		name, rest = rest[0], []string{"--help"}
-	}
 	switch name {
-	case "version", "--version":
-		fmt.Fprintln(stdout, "linerate", version)
-		return exitPassed
+	case "-h", "--help":
+		name, rest = "help", nil
+	case "--version":
+		name = "version"
 	case engine.ChildCommand:
 		return exitCode(engine.RunChild(ctx, os.Stdin, stdout), stdout, stderr, false)
 	}
-	for _, c := range commands() {
-		if c.name == name {
-			err := c.run(ctx, stdout, stderr, rest)
-			return exitCode(err, stdout, stderr, asJSON)
-		}
+	err := unknownCommand(name)
+	if c, ok := findCommand(name); ok {
+		err = c.run(ctx, stdout, stderr, rest)
 	}
+	return exitCode(err, stdout, stderr, wantsJSON(args))
+}
+
+// unknownCommand says what a name that is no command's is instead.
+func unknownCommand(name string) error {
 	if slices.Contains(planned, name) {
-		err := fmt.Errorf("%s is not built yet in linerate %s", name, version)
-		return exitCode(err, stdout, stderr, asJSON)
+		return fmt.Errorf("%s is not built yet in linerate %s", name, version)
 	}
-	return exitCode(&usageError{fmt.Sprintf("no command %q", name), "linerate help"}, stdout, stderr, asJSON)
+	return &usageError{fmt.Sprintf("no command %q", name), "linerate help"}
 }
 
 // wantsJSON finds --json before any flag has been parsed: what is wrong with
@@ -151,33 +123,4 @@ func exitCode(err error, stdout, stderr io.Writer, asJSON bool) int {
 	}
 	fmt.Fprintln(stderr, "linerate:", err)
 	return code
-}
-
-func printHelp(w io.Writer) {
-	fmt.Fprint(w, "linerate drives 10GbE at line rate over AF_XDP and says where every frame went.\n\nusage: linerate COMMAND [ARGS] [FLAGS]\n\n")
-	for _, c := range commands() {
-		fmt.Fprintf(w, "  %-9s %s\n", c.name, c.job)
-	}
-	fmt.Fprint(w, "\nlinerate help COMMAND prints the flags of one command. Start with: linerate demo\n")
-}
-
-// newFlags makes the flag set of one command, with its help text.
-func newFlags(stdout io.Writer, synopsis, example string) *pflag.FlagSet {
-	name, _, _ := strings.Cut(synopsis, " ")
-	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
-	fs.SetOutput(io.Discard) // errors are printed once, by exitCode
-	fs.SortFlags = false
-	fs.Usage = func() {
-		fmt.Fprintf(stdout, "usage: linerate %s\n\n%s\nflags:\n%s", synopsis, example, fs.FlagUsages())
-	}
-	return fs
-}
-
-// parse reads the flags; what is wrong with them is a usage error.
-func parse(fs *pflag.FlagSet, args []string) error {
-	err := fs.Parse(args)
-	if err == nil || errors.Is(err, pflag.ErrHelp) {
-		return err
-	}
-	return &usageError{err.Error(), "linerate help " + fs.Name()}
 }

@@ -9,14 +9,29 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"linerate/internal/stream"
 )
 
-const streamsExample = `What a streams file would send, read back from the very bytes. Nothing is sent.
-  linerate streams show FILE                   the first frames of every stream
-  linerate streams show FILE --stream web --frames 10 --hex
-  linerate streams schema > streams.schema.json    for editors that check YAML
-`
+func streamsCommand() command {
+	return command{
+		name: "streams", job: "read a streams file: show its first frames, print its schema", synopsis: "streams show FILE | schema",
+		about: `What a streams file would send, read back from the very bytes. Nothing is sent.
+A file:
+
+` + streamsSample,
+		examples: []example{
+			{"linerate streams show mix.yaml", "the first frames of every stream"},
+			{"linerate streams show mix.yaml --stream web --frames 10 --hex", ""},
+			{"linerate streams schema", "for editors that check YAML"},
+		},
+		words: []string{"show", "schema"},
+		files: true,
+		flags: func() *pflag.FlagSet { fs, _ := streamsFlagSet(); return fs },
+		run:   runStreams,
+	}
+}
 
 // streamsSample is a file to start from.
 const streamsSample = `streams:
@@ -49,14 +64,19 @@ type streamsFlags struct {
 	hex, json bool
 }
 
-func runStreams(_ context.Context, stdout, _ io.Writer, args []string) error {
+func streamsFlagSet() (*pflag.FlagSet, *streamsFlags) {
 	f := &streamsFlags{}
-	flags := newFlags(stdout, "streams show FILE | schema", streamsExample+"\nA file:\n"+streamsSample)
+	flags := newFlags("streams")
 	flags.IntVar(&f.frames, "frames", 3, "frames of each stream")
 	flags.StringVar(&f.only, "stream", "", "only the stream of this name")
 	flags.BoolVar(&f.hex, "hex", false, "print the bytes as well")
 	flags.BoolVar(&f.json, "json", false, "print one JSON document")
-	if err := parse(flags, args); err != nil {
+	return flags, f
+}
+
+func runStreams(_ context.Context, stdout, _ io.Writer, args []string) error {
+	flags, f := streamsFlagSet()
+	if err := parse(stdout, flags, args); err != nil {
 		return err
 	}
 	switch {

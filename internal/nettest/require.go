@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +37,12 @@ const (
 	ThreadedNAPI Need = "threaded NAPI on a veth whose threads can be told apart (Linux 6.8)"
 )
 
+// program begins the need of a program: its name follows.
+const program = "the program "
+
+// Program is the need of a program that PATH names: a shell, or Prometheus.
+func Program(name string) Need { return Need(program + name) }
+
 // probes is a function and not a variable: nobody may change it.
 func probe(n Need) func() error {
 	switch n {
@@ -57,6 +64,9 @@ func probe(n Need) func() error {
 		return func() error { _, err := exec.LookPath("tshark"); return err }
 	case ThreadedNAPI:
 		return func() error { return probeVeth(probeThreaded) }
+	}
+	if name, ok := strings.CutPrefix(string(n), program); ok {
+		return func() error { return probeProgram(name) }
 	}
 	return func() error { return fmt.Errorf("no probe for %q", string(n)) }
 }
@@ -88,6 +98,16 @@ func Require(t testing.TB, needs ...Need) {
 		t.Fatal(text)
 	}
 	t.Skip(text)
+}
+
+func probeProgram(name string) error {
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		path := filepath.Join(dir, name)
+		if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() && unix.Access(path, unix.X_OK) == nil {
+			return nil
+		}
+	}
+	return errors.New("not in PATH")
 }
 
 func probeRoot() error {
