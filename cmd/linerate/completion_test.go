@@ -58,7 +58,7 @@ func TestBashCompletes(t *testing.T) {
 		{"d", "demo"},
 		{"", strings.Join(commandNames(), " ") + " --help --version"},
 		{"run|--max", "--max-loss --max-rate-error"},
-		{"run|--engine|", "xsk asavie"},
+		{"run|--engine|", "xsk asavie live"},
 		{"run|--engine|a", "asavie"},
 		{"run|--rx-mode|=|co", "copy"}, // as bash cuts --rx-mode=co
 		{"run|--rx-mode|=", "auto zerocopy copy generic"},
