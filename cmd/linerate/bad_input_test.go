@@ -27,6 +27,7 @@ func TestUsageErrors(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"nonsense", `no command "nonsense"`},
 		{"run", "run needs --tx and --rx"},
+		{"run --pair a,b --metrics :9100", "one trial"},
 		{"run --tx lo --rx lo", "both lo"},
 		{"run --tx a --rx b extra", `no argument "extra"`},
 		{"blast", "needs one interface"},

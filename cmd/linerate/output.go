@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linerate/internal/budget"
+	"linerate/internal/metrics"
 	"linerate/internal/report"
 	"linerate/internal/trial"
 )
@@ -17,7 +18,7 @@ import (
 // outputFlags say where results go.
 type outputFlags struct {
 	json, ndjson, progress bool
-	file                   string
+	file, metrics          string
 }
 
 func (f *outputFlags) register(fs *pflag.FlagSet) {
@@ -25,6 +26,7 @@ func (f *outputFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.ndjson, "ndjson", false, "print one JSON line an interval; the last line is the document")
 	fs.StringVarP(&f.file, "output", "o", "", "write the JSON document to a file, besides the text")
 	files(fs, "output")
+	fs.StringVar(&f.metrics, "metrics", "", "serve OpenMetrics at http://`ADDR`/metrics while the run lasts; :9100 is 127.0.0.1:9100")
 	fs.BoolVar(&f.progress, "progress", false, "show progress even when stderr is no terminal")
 }
 
@@ -33,9 +35,10 @@ type output struct {
 	flags          outputFlags
 	stdout, stderr io.Writer
 
-	mu   sync.Mutex // over what observers of several trials do
-	live bool       // a progress line is on the screen
-	err  error
+	mu        sync.Mutex // over what observers of several trials do
+	live      bool       // a progress line is on the screen
+	err       error
+	collector *metrics.Collector // nil without --metrics
 }
 
 func newOutput(f outputFlags, stdout, stderr io.Writer) (*output, error) {
@@ -43,6 +46,9 @@ func newOutput(f outputFlags, stdout, stderr io.Writer) (*output, error) {
 		return nil, &usageError{"--json and --ndjson exclude each other", "one of them"}
 	}
 	if err := checkFile("-o", f.file); err != nil {
+		return nil, err
+	}
+	if err := f.checkMetrics(); err != nil {
 		return nil, err
 	}
 	return &output{flags: f, stdout: stdout, stderr: stderr}, nil
@@ -61,12 +67,15 @@ func (o *output) say(format string, args ...any) {
 // observe is the trial's observer: an interval line, or a progress line.
 func (o *output) observe(runID string) trial.Observer {
 	show := o.flags.progress || isTerminal(o.stderr)
-	if !show && !o.flags.ndjson {
+	if !show && !o.flags.ndjson && o.collector == nil {
 		return nil
 	}
 	return func(p trial.Progress) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
+		if o.collector != nil {
+			o.collector.Observe(p)
+		}
 		if o.flags.ndjson {
 			if err := report.WriteInterval(o.stdout, intervalDocument(runID, p)); err != nil && o.err == nil {
 				o.err = err

@@ -62,6 +62,9 @@ func runRun(ctx context.Context, stdout, stderr io.Writer, args []string) error 
 	if f.bidir && (len(f.pairs) > 0 || wire.IsRamp(f.rate)) {
 		return &usageError{"--bidir takes one pair and one rate", "linerate run --tx eth1 --rx eth2 --bidir"}
 	}
+	if f.out.metrics != "" && (f.bidir || len(f.pairs) > 0 || wire.IsRamp(f.rate)) {
+		return &usageError{"--metrics serves the numbers of one trial", "one pair, one way and one rate"}
+	}
 	if len(f.pairs) > 0 {
 		return runPairs(ctx, fs, &f.trialFlags, stdout, stderr, f.pairs)
 	}
@@ -194,6 +197,11 @@ func measure(ctx context.Context, fs *pflag.FlagSet, f *trialFlags, out *output,
 	}
 	viaHop(ctx, &spec, out)
 	runID := newRunID(spec)
+	stop, err := out.serveMetrics(ctx, runID, spec)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	result, err := trial.Run(ctx, spec, out.observe(runID))
 	if result == nil {
 		return explain(err, tx, rx)

@@ -130,14 +130,19 @@ type Rates struct {
 // of them later: an interval in which more were refused than submitted sent none.
 func (i Interval) Sent() uint64 { return i.Tx.Submitted - min(i.Tx.Submitted, i.Tx.Refused) }
 
+// SentBytes is the L2 bytes of the frames sent, FCS included. Nobody knows the
+// sizes of the frames refused: they are taken to be as long as the others.
+func (i Interval) SentBytes() float64 {
+	if i.Tx.Submitted == 0 {
+		return 0
+	}
+	return float64(i.Sent()) / float64(i.Tx.Submitted) * float64(i.Tx.Bytes)
+}
+
 // TxRates is the rate of the frames sent; ok is false for an interval without
 // duration.
 func (i Interval) TxRates() (r Rates, ok bool) {
-	share := 0.0
-	if i.Tx.Submitted > 0 {
-		share = float64(i.Sent()) / float64(i.Tx.Submitted)
-	}
-	return i.rates(i.Sent(), share*float64(i.Tx.Bytes))
+	return i.rates(i.Sent(), i.SentBytes())
 }
 
 // RxRates is the rate of the frames taken; ok is false for an interval without

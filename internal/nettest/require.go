@@ -34,6 +34,7 @@ const (
 	VethXDP      Need = "native XDP on a veth"
 	AFXDP        Need = "AF_XDP sockets (CONFIG_XDP_SOCKETS and CAP_NET_RAW)"
 	Tshark       Need = "tshark, the Debian package, to have frames read by others"
+	Prometheus   Need = "prometheus, the Debian package, to have a run scraped by it"
 	ThreadedNAPI Need = "threaded NAPI on a veth whose threads can be told apart (Linux 6.8)"
 )
 
@@ -62,6 +63,8 @@ func probe(n Need) func() error {
 		return func() error { return probeVeth(func(*veth.Lab) error { return nil }) }
 	case Tshark:
 		return func() error { _, err := exec.LookPath("tshark"); return err }
+	case Prometheus:
+		return func() error { _, err := exec.LookPath("prometheus"); return err }
 	case ThreadedNAPI:
 		return func() error { return probeVeth(probeThreaded) }
 	}
