@@ -136,6 +136,7 @@ func receiving(b *testing.B, s Spec, sender *exec.Cmd, lab *veth.Lab) float64 {
 	sender.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	s.Duration = time.Minute // until it is stopped
 	done, attached := make(chan struct{}), make(chan struct{})
 	s.Attached = func() error { close(attached); return nil } // it resets counters
 	go func() { defer close(done); _, _ = Run(ctx, s, nil) }()
