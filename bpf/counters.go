@@ -24,3 +24,12 @@ func addNamed[K comparable](sum map[K]uint64, names []K, counters []uint64) {
 		sum[name] += counters[i]
 	}
 }
+
+// queuesOf takes the counters by reason out of a program's own.
+func queuesOf[T any](all []T, of func(T) QueueCounters) []QueueCounters {
+	queues := make([]QueueCounters, len(all))
+	for i, c := range all {
+		queues[i] = of(c)
+	}
+	return queues
+}

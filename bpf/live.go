@@ -3,6 +3,7 @@ package bpf
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -161,7 +162,7 @@ func (l *Live) Begin(o LiveOffer) error {
 	return errors.Join(
 		l.set("progress", liveLiveProgress{}),
 		l.set("offer", liveLiveOffer{StartNs: uint64(o.StartNs), DeadlineNs: uint64(o.DeadlineNs), Count: o.Count,
-			Rate: uint64(o.PPS * (1 << 32) / 1e9)}),
+			Rate: uint64(math.Round(o.PPS * 100))}),
 		l.set("stop", uint32(0)))
 }
 

@@ -46,8 +46,6 @@ type liveLiveProgress struct {
 	StallNs       uint64
 	LongestNs     uint64
 	Flow          uint32
-	UntilStamp    uint32
-	LateFlags     uint32
 	Done          uint32
 	CrcHigh       uint32
 	LostOffered   uint32

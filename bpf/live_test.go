@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"linerate/internal/frame"
 	"linerate/internal/wire"
@@ -122,6 +123,29 @@ func TestLiveCounts(t *testing.T) {
 	run(t, l.coll.Programs["live"], page[:50], nil)
 	if p, err = l.Progress(); err != nil || p.Spoilt != 1 {
 		t.Errorf("a page that is too short: %+v, %v", p, err)
+	}
+}
+
+// Permits are those of the time gone by, to the frame: at rates far under a
+// frame a microsecond too, and over gaps of any length.
+func TestLivePacesExactly(t *testing.T) {
+	for _, c := range []struct {
+		pps  float64
+		gap  time.Duration
+		want uint64
+	}{{1, 10500 * time.Millisecond, 10}, {3, 10500 * time.Millisecond, 31}, {0.5, 15 * time.Second, 7},
+		{7, 1000500 * time.Millisecond, 7003}, {1000.01, 100050 * time.Millisecond, 100051}} {
+		l := newLive(t, writer(t, liveStream(t, "64", false, 0, 1)))
+		must(t, l.Begin(LiveOffer{PPS: c.pps}))
+		must(t, l.set("progress", liveLiveProgress{ClockNs: monotonicNs(t) - uint64(c.gap)}))
+		run(t, l.coll.Programs["live"], make([]byte, 60), nil)
+		p, err := l.Progress()
+		must(t, err)
+		var all liveLiveProgress
+		must(t, l.coll.Variables["progress"].Get(&all))
+		if got := all.Granted + p.Thrown; got != c.want {
+			t.Errorf("%v pps for %s: %d permits, want %d", c.pps, c.gap, got, c.want)
+		}
 	}
 }
 

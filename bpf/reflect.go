@@ -72,6 +72,12 @@ func (r *Reflect) Counters() ([]ReflectCounters, error) {
 	return all, err
 }
 
+// QueueCounters reads the frames by reason only, as Steer.Counters does.
+func (r *Reflect) QueueCounters() ([]QueueCounters, error) {
+	all, err := r.Counters()
+	return queuesOf(all, func(c ReflectCounters) QueueCounters { return c.QueueCounters }), err
+}
+
 // Close unloads the program unless it is still attached. It may be called twice.
 func (r *Reflect) Close() error {
 	r.close.Do(r.coll.Close)

@@ -104,14 +104,7 @@ func (s *Sink) Program() *ebpf.Program { return s.prog }
 // QueueCounters reads the frames by reason only, as Steer.Counters does.
 func (s *Sink) QueueCounters() ([]QueueCounters, error) {
 	all, err := s.Counters()
-	if err != nil {
-		return nil, err
-	}
-	queues := make([]QueueCounters, len(all))
-	for i, c := range all {
-		queues[i] = c.QueueCounters
-	}
-	return queues, nil
+	return queuesOf(all, func(c SinkCounters) QueueCounters { return c.QueueCounters }), err
 }
 
 // Counters reads the frames, one entry per queue, and a last one for OtherQueues.

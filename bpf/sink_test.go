@@ -3,6 +3,7 @@ package bpf
 import (
 	"testing"
 
+	"github.com/cilium/ebpf"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -19,16 +20,28 @@ func newSink(t testing.TB, cfg SinkConfig) *Sink {
 func TestSinkVerdicts(t *testing.T) {
 	for _, frags := range []bool{false, true} {
 		s := newSink(t, SinkConfig{Frags: frags})
-		for _, c := range frameCases(t) {
-			reason, want := c.reason, uint32(xdpPass)
-			if reason == ReasonRedirected {
-				reason, want = ReasonDropped, xdpDrop
+		judgesAsSteer(t, s.Program(), s.QueueCounters, xdpDrop)
+	}
+}
+
+// judgesAsSteer runs the cases of frames: what steer redirects has the verdict
+// given, and each frame moves its own counter and no other.
+func judgesAsSteer(t *testing.T, prog *ebpf.Program, queues func() ([]QueueCounters, error), ours uint32, leaves ...Reason) {
+	t.Helper()
+	for _, c := range frameCases(t) {
+		reason, want := c.reason, uint32(xdpPass)
+		if reason == ReasonRedirected {
+			reason, want = ReasonDropped, ours
+		}
+		var verdict uint32
+		moved := counted(t, queues, 0, func() { verdict, _ = run(t, prog, c.frame, nil) })
+		for _, r := range leaves {
+			if reason == ReasonDropped && moved[r] == 1 {
+				reason, want = r, xdpPass
 			}
-			var verdict uint32
-			moved := counted(t, s.QueueCounters, 0, func() { verdict, _ = run(t, s.Program(), c.frame, nil) })
-			if d := cmp.Diff(map[Reason]uint64{ReasonSeen: 1, reason: 1}, moved); d != "" || verdict != want {
-				t.Errorf("%s: verdict %d, counters (-want +got):\n%s", c.name, verdict, d)
-			}
+		}
+		if d := cmp.Diff(map[Reason]uint64{ReasonSeen: 1, reason: 1}, moved); d != "" || verdict != want {
+			t.Errorf("%s: verdict %d, counters (-want +got):\n%s", c.name, verdict, d)
 		}
 	}
 }

@@ -182,6 +182,12 @@ func (v *Verify) Counters() ([]VerifyCounters, error) {
 	return all, err
 }
 
+// QueueCounters reads the frames by reason only, as Steer.Counters does.
+func (v *Verify) QueueCounters() ([]QueueCounters, error) {
+	all, err := v.Counters()
+	return queuesOf(all, func(c VerifyCounters) QueueCounters { return c.QueueCounters }), err
+}
+
 // Views reads the account, in no order: queues that have seen frames of a space.
 func (v *Verify) Views() ([]SpaceView, error) {
 	var used uint32
@@ -217,26 +223,21 @@ func (v *Verify) Losses() (l VerifyLosses, err error) {
 }
 
 // Latency hands each cell of the times that has any to each: its index and
-// count. Cells are those of package meter's Histogram. sum is of all times, ns.
-func (v *Verify) Latency(each func(cell int, n uint64)) (sum, lowest, highest uint64, err error) {
-	for name, to := range map[string]*uint64{"latency_sum": &sum, "latency_min": &lowest, "latency_max": &highest} {
-		if err := v.coll.Variables[name].Get(to); err != nil {
-			return 0, 0, 0, fmt.Errorf("read %s: %w", name, err)
-		}
-	}
+// count. Cells are those of package meter's Histogram.
+func (v *Verify) Latency(each func(cell int, n uint64)) error {
 	m := v.coll.Maps["latency"]
 	keys, counts := make([]uint32, m.MaxEntries()), make([]uint64, m.MaxEntries())
 	var cursor ebpf.MapBatchCursor
 	n, err := m.BatchLookup(&cursor, keys, counts, nil)
 	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return 0, 0, 0, fmt.Errorf("read the times: %w", err)
+		return fmt.Errorf("read the times: %w", err)
 	}
 	for i := range n {
 		if counts[i] > 0 {
 			each(int(keys[i]), counts[i])
 		}
 	}
-	return sum, lowest, highest, nil
+	return nil
 }
 
 // Close unloads the program unless it is still attached. It may be called twice.

@@ -80,9 +80,6 @@ const (
 	verifyVarCrcStart4      = "crc_start4"
 	verifyVarCrcStart6      = "crc_start6"
 	verifyVarLatencyMask    = "latency_mask"
-	verifyVarLatencyMax     = "latency_max"
-	verifyVarLatencyMin     = "latency_min"
-	verifyVarLatencySum     = "latency_sum"
 	verifyVarLoseAfterSeen  = "lose_after_seen"
 	verifyVarLoseBeforeSeen = "lose_before_seen"
 	verifyVarLoseDropped    = "lose_dropped"
@@ -172,9 +169,6 @@ type verifyVariableSpecs struct {
 	CrcStart4      *ebpf.VariableSpec `ebpf:"crc_start4"`
 	CrcStart6      *ebpf.VariableSpec `ebpf:"crc_start6"`
 	LatencyMask    *ebpf.VariableSpec `ebpf:"latency_mask"`
-	LatencyMax     *ebpf.VariableSpec `ebpf:"latency_max"`
-	LatencyMin     *ebpf.VariableSpec `ebpf:"latency_min"`
-	LatencySum     *ebpf.VariableSpec `ebpf:"latency_sum"`
 	LoseAfterSeen  *ebpf.VariableSpec `ebpf:"lose_after_seen"`
 	LoseBeforeSeen *ebpf.VariableSpec `ebpf:"lose_before_seen"`
 	LoseDropped    *ebpf.VariableSpec `ebpf:"lose_dropped"`
@@ -246,9 +240,6 @@ type verifyVariables struct {
 	CrcStart4      *ebpf.Variable `ebpf:"crc_start4"`
 	CrcStart6      *ebpf.Variable `ebpf:"crc_start6"`
 	LatencyMask    *ebpf.Variable `ebpf:"latency_mask"`
-	LatencyMax     *ebpf.Variable `ebpf:"latency_max"`
-	LatencyMin     *ebpf.Variable `ebpf:"latency_min"`
-	LatencySum     *ebpf.Variable `ebpf:"latency_sum"`
 	LoseAfterSeen  *ebpf.Variable `ebpf:"lose_after_seen"`
 	LoseBeforeSeen *ebpf.Variable `ebpf:"lose_before_seen"`
 	LoseDropped    *ebpf.Variable `ebpf:"lose_dropped"`

@@ -16,6 +16,8 @@
 #define SPINS 32     /* looks at the clock before a frame is given up as padding */
 #define GRANT 64     /* frames between two looks at the clock when there is no rate */
 #define DEBT_NS 1000000ULL
+#define SECOND 1000000000ULL
+#define PERMIT (100 * SECOND) /* rate x ns of one frame: exact for each hundredth of a frame a second */
 
 const volatile __u32 ifindex = 0;
 const volatile __u32 frame_len = 0; /* FCS not included */
@@ -39,14 +41,14 @@ struct live_offer {
 	__u64 start_ns;
 	__u64 deadline_ns; /* 0: none */
 	__u64 count;       /* 0: no limit */
-	__u64 rate;        /* frames per ns << 32; 0: as fast as the path takes them */
+	__u64 rate;        /* frames in 100 s; 0: as fast as the path takes them */
 };
 
 /* What the worker is at. Others read it while it runs. */
 struct live_progress {
 	__u64 sent;    /* frames redirected, and so the next sequence number */
 	__u64 granted; /* frames that may have been sent by now */
-	__u64 part;    /* of a permit, 1 << 32 is one */
+	__u64 part;    /* of a permit, PERMIT is one */
 	__u64 thrown;  /* permits over a millisecond old: unsent */
 	__u64 pad;     /* runs that made no frame */
 	__u64 bad;     /* runs on a page that is not as it was made */
@@ -57,8 +59,6 @@ struct live_progress {
 	__u64 stall_ns;
 	__u64 longest_ns;
 	__u32 flow;
-	__u32 until_stamp;
-	__u32 late_flags; /* 1: this frame carries clock_ns */
 	__u32 done;
 	__u32 crc_high; /* of the three upper bytes of the sequence number */
 	__u32 lost_offered;
@@ -129,13 +129,13 @@ static __always_inline int grant(struct live_progress *p, __u64 now)
 	if (!offer.rate) {
 		p->granted = p->sent + GRANT;
 	} else {
-		__u64 most = (DEBT_NS * offer.rate >> 32) + 1;
+		__u64 most = DEBT_NS * offer.rate / PERMIT + 1;
 		__u64 owed;
 
-		/* Over a second the product may overflow; the debt is thrown away anyway. */
-		p->part += (gap < 1000000000 ? gap : 1000000000) * offer.rate;
-		p->granted += p->part >> 32;
-		p->part &= 0xffffffff;
+		/* Seconds apart: their product with the rate may overflow. */
+		p->part += gap / SECOND * (offer.rate % 100) * SECOND + gap % SECOND * offer.rate;
+		p->granted += gap / SECOND * (offer.rate / 100) + p->part / PERMIT;
+		p->part %= PERMIT;
 		owed = p->granted - p->sent;
 		if (owed > most) {
 			owed -= most;

@@ -43,9 +43,6 @@ __u64 unjudged = 0;     /* frames user space was too slow to look at */
 __u64 no_space = 0;     /* good frames of sequence spaces beyond those there is room for */
 __u64 contended = 0;    /* good frames that could not be entered: never seen */
 __u64 backward = 0;     /* stamped later than received: the clocks differ */
-__u64 latency_sum = 0;
-__u64 latency_max = 0;
-__u64 latency_min = 0; /* 0: none */
 
 struct verify_counters {
 	__u64 frames[REASON_COUNT];
@@ -254,7 +251,7 @@ static __always_inline int quick(struct xdp_md *ctx, struct verify_counters *c, 
 	__u8 *ip = data + l3, *udp = ip + hl, *addr = v6 ? ip + 8 : ip + 12, *tag;
 	__u32 len = end - (void *)data, off;
 	__be16 udp_len;
-	__u64 s = 0;
+	__u64 s = 0, addresses;
 
 	if ((void *)(udp + 8 + TAG_LONG_BYTES) > end)
 		return 0;
@@ -271,14 +268,10 @@ static __always_inline int quick(struct xdp_md *ctx, struct verify_counters *c, 
 		    *(__be16 *)(ip + 6) & bpf_htons(0x3fff))
 			return 0;
 		s = (__u64) * (__u32 *)ip + *(__u32 *)(ip + 4) + *(__u32 *)(ip + 8);
-		g->len = 0;
-		{
-			__u64 a = (__u64) * (__u32 *)(ip + 12) + *(__u32 *)(ip + 16);
-
-			if (fold(s + a) != 0xffff)
-				return 0;
-			s = a;
-		}
+		addresses = (__u64) * (__u32 *)(ip + 12) + *(__u32 *)(ip + 16);
+		if (fold(s + addresses) != 0xffff)
+			return 0;
+		s = addresses;
 	}
 	if (*(__be16 *)(udp + 4) != udp_len || !*(__be16 *)(udp + 6))
 		return 0;
@@ -470,11 +463,6 @@ static __always_inline void time_frame(const struct good *g)
 	if (!c)
 		return;
 	__sync_fetch_and_add(c, 1);
-	__sync_fetch_and_add(&latency_sum, d);
-	if (d > latency_max)
-		latency_max = d;
-	if (!latency_min || d < latency_min)
-		latency_min = d;
 }
 
 static __always_inline void account(const struct good *g, __u32 queue)

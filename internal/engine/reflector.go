@@ -37,13 +37,9 @@ func (r *Reflector) Program() (ProgramCounts, error) {
 	if r.reflect == nil {
 		return ProgramCounts{}, ErrClosed
 	}
-	all, err := r.reflect.Counters()
+	queues, err := r.reflect.QueueCounters()
 	if err != nil {
 		return ProgramCounts{}, err
-	}
-	var queues []bpf.QueueCounters
-	for _, c := range all {
-		queues = append(queues, c.QueueCounters)
 	}
 	return programCounts(queues), nil
 }

@@ -87,13 +87,9 @@ func (r *verifyReceiver) Program() (ProgramCounts, error) {
 	if r.verify == nil {
 		return ProgramCounts{}, ErrClosed
 	}
-	all, err := r.verify.Counters()
+	queues, err := r.verify.QueueCounters()
 	if err != nil {
 		return ProgramCounts{}, err
-	}
-	var queues []bpf.QueueCounters
-	for _, c := range all {
-		queues = append(queues, c.QueueCounters)
 	}
 	return programCounts(queues), nil
 }
@@ -283,11 +279,9 @@ func (r *verifyReceiver) spaces() ([]frame.SpaceTotals, error) {
 // latency takes over the times of the sampled frames.
 func (r *verifyReceiver) latency(res *RxResult) error {
 	h := meter.NewHistogram()
-	sum, low, high, err := r.verify.Latency(h.AddCell)
-	if err != nil {
+	if err := r.verify.Latency(h.AddCell); err != nil {
 		return err
 	}
-	h.Extremes(int64(low), int64(high), float64(sum))
 	if s, ok := h.Summary(); ok {
 		res.Latency = &s
 	}

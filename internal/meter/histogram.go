@@ -64,20 +64,16 @@ func (h *Histogram) Record(ns int64) {
 	h.counts[cell(ns)]++
 }
 
-// AddCell adds n times that another counted in a cell of the same index. Their
-// extremes and sum are told by Extremes.
+// AddCell adds n times that another counted in a cell of the same index, as if
+// all were at its end: extremes and mean are good to three digits.
 func (h *Histogram) AddCell(cell int, n uint64) {
-	if cell >= 0 && cell < len(h.counts) {
-		h.counts[cell] += n
-		h.count += n
+	if cell < 0 || cell >= len(h.counts) || n == 0 {
+		return
 	}
-}
-
-// Extremes tells what AddCell cannot: the least and the greatest of the times
-// added, and their sum.
-func (h *Histogram) Extremes(lowest, highest int64, sum float64) {
-	h.min, h.max = min(h.min, lowest), max(h.max, highest)
-	h.sum += sum
+	h.min, h.max = min(h.min, top(cell)), max(h.max, top(cell))
+	h.sum += float64(top(cell)) * float64(n)
+	h.counts[cell] += n
+	h.count += n
 }
 
 // Merge adds everything that other recorded.

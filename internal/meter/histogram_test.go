@@ -72,6 +72,26 @@ func TestHistogramCells(t *testing.T) {
 	})
 }
 
+// What another counted by cells is what recording comes to, to three digits.
+func TestHistogramAddCell(t *testing.T) {
+	a, b := NewHistogram(), NewHistogram()
+	for _, ns := range []int64{0, 5, 4096, 1_234_567, longest} {
+		a.Record(ns)
+		a.Record(ns)
+		b.AddCell(cell(ns), 2)
+	}
+	b.AddCell(-1, 1)
+	b.AddCell(cells, 1)
+	b.AddCell(7, 0)
+	want, _ := a.Summary()
+	got, ok := b.Summary()
+	near := func(x, y float64) bool { return math.Abs(x-y) <= y/1000 }
+	if !ok || got.Count != want.Count || got.Min != want.Min || !near(float64(got.Max), float64(want.Max)) ||
+		!near(got.Mean, want.Mean) || !near(float64(got.P50), float64(want.P50)) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 func TestHistogramMerge(t *testing.T) {
 	a, b, both := NewHistogram(), NewHistogram(), NewHistogram()
 	for i := range int64(1000) {
