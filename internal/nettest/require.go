@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -33,9 +32,14 @@ const (
 	Tracing      Need = "BTF tracing (CAP_PERFMON and kernel BTF)"
 	VethXDP      Need = "native XDP on a veth"
 	AFXDP        Need = "AF_XDP sockets (CONFIG_XDP_SOCKETS and CAP_NET_RAW)"
-	Tshark       Need = "tshark, the Debian package, to have frames read by others"
-	Prometheus   Need = "prometheus, the Debian package, to have a run scraped by it"
 	ThreadedNAPI Need = "threaded NAPI on a veth whose threads can be told apart (Linux 6.8)"
+)
+
+// Programs of Debian packages of the same name: others that read our frames and
+// scrape our runs.
+const (
+	Tshark     Need = program + "tshark"
+	Prometheus Need = program + "prometheus"
 )
 
 // program begins the need of a program: its name follows.
@@ -61,10 +65,6 @@ func probe(n Need) func() error {
 		return probeTracing
 	case VethXDP:
 		return func() error { return probeVeth(func(*veth.Lab) error { return nil }) }
-	case Tshark:
-		return func() error { _, err := exec.LookPath("tshark"); return err }
-	case Prometheus:
-		return func() error { _, err := exec.LookPath("prometheus"); return err }
 	case ThreadedNAPI:
 		return func() error { return probeVeth(probeThreaded) }
 	}
