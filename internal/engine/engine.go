@@ -147,6 +147,7 @@ type TxQueue struct {
 	Thrown     uint64 // of Unsent: permits the pacer threw away as debt
 	Tail       uint64 // of Thrown: after the last frame
 	LastThrown uint64 // of Thrown: when the last frame was sent
+	LateNs     int64  // frames at times of their own: how late the last ones went
 	Unwritten  uint64 // of Unsent: granted, but the ring took fewer
 	Held       uint64 // frames still in the TX ring at the end
 	// Excused is when the worker was off its CPU or catching up: there the

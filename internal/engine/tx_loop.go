@@ -295,6 +295,9 @@ func (l *txLoop) settle() {
 	l.q.Offered = p.Offered()
 	l.q.Thrown = p.Thrown()
 	l.q.Tail = p.Tail()
+	if t, ok := p.(*pace.Timetable); ok {
+		l.q.LateNs = t.LateNs()
+	}
 	l.q.Rated = l.rate.Rated
 	l.q.Unsent = p.Thrown() + l.q.Unwritten
 	l.q.Stalls = p.Stalls()

@@ -21,6 +21,7 @@ type Timetable struct {
 	last    int64 // time of the last call of Due
 	next    int64 // when the next frame is due
 	granted uint64
+	lateNs  int64 // of the first frame of the last grant
 	tail    uint64
 	done    bool
 	stalls  Stalls
@@ -43,6 +44,7 @@ func (t *Timetable) Due(nowNs int64, most int) (n int, nextNs int64) {
 	n, next := t.times.Due(nowNs-t.start, most)
 	if n > 0 {
 		t.stalls.add(max(t.last, t.next), nowNs)
+		t.lateNs = nowNs - max(t.start, t.next)
 	}
 	t.last, t.next = nowNs, never
 	if next < never-t.start {
@@ -69,6 +71,10 @@ func (t *Timetable) Thrown() uint64 { return t.tail }
 
 // Tail is Thrown: all of it was due after the last frame that was granted.
 func (t *Timetable) Tail() uint64 { return t.tail }
+
+// LateNs is how far behind its time the last grant was: a path that is slower
+// than the frames' own times falls behind further and further.
+func (t *Timetable) LateNs() int64 { return t.lateNs }
 
 // Stalls returns the stalls so far.
 func (t *Timetable) Stalls() Stalls { return t.stalls }

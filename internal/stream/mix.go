@@ -3,6 +3,7 @@ package stream
 import (
 	"fmt"
 	"math"
+	"sort"
 	"time"
 
 	"linerate/internal/wire"
@@ -201,6 +202,32 @@ func (m *Mix) Next() (stream int, k, atNs uint64, ok bool) {
 		m.sink(0)
 	}
 	return p.stream, k, top.at, true
+}
+
+// Owed is how many frames are due at a time, in ns after the start, and have
+// not been taken: found by halving, not by counting.
+func (m *Mix) Owed(atNs uint64) (n uint64) {
+	for i := range m.plans {
+		n += m.plans[i].owed(atNs, m.stride)
+	}
+	return n
+}
+
+// owed is Owed of one stream: its times only grow.
+func (p *plan) owed(atNs, stride uint64) uint64 {
+	late := func(j uint64) bool { // whether the j-th frame from here on is due
+		next := *p
+		next.k += j * stride
+		at := next.due()
+		return at <= atNs && !next.over(at)
+	}
+	most := uint64(1)
+	for late(most - 1) {
+		if most *= 2; most > maxCount {
+			break
+		}
+	}
+	return uint64(sort.Search(int(most), func(j int) bool { return !late(uint64(j)) }))
 }
 
 // sink brings the turn at i down to its place: four children each, which lie in

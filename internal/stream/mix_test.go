@@ -255,3 +255,26 @@ func BenchmarkBuild(b *testing.B) {
 		})
 	}
 }
+
+// What is owed at a time is what Next would give until then, bursts, starts,
+// ends and workers included.
+func TestMixOwed(t *testing.T) {
+	streams := streamsOf(t, "rate: 1003pps, burst: {size: 7, gap: 3ms}, time: 2s", "rate: 17pps, start: 500ms, count: 20", "rate: 400pps")
+	for worker := range 3 {
+		for _, at := range []uint64{0, 1, 499e6, 500e6, 1e9, 2e9 - 1, 2e9, 5e9} {
+			asked, counted := mustMix(t, streams, worker, 3), mustMix(t, streams, worker, 3)
+			for range 11 { // some are gone already
+				asked.Next()
+				counted.Next()
+			}
+			n := uint64(0)
+			for next, ok := counted.Peek(); ok && next <= at; next, ok = counted.Peek() {
+				counted.Next()
+				n++
+			}
+			if got := asked.Owed(at); got != n {
+				t.Errorf("worker %d, %d ns: owed %d, want %d", worker, at, got, n)
+			}
+		}
+	}
+}

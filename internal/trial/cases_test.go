@@ -3,11 +3,13 @@ package trial
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"linerate/internal/budget"
 	"linerate/internal/engine"
 	"linerate/internal/lab/veth"
 	"linerate/internal/nettest"
+	"linerate/internal/stream"
 	"linerate/internal/wire"
 )
 
@@ -48,6 +50,26 @@ func TestPublicCases(t *testing.T) {
 				expect(t, o, map[string]uint64{"sent": s.Count, "received": s.Count, "lost": 0})
 			}
 		})
+	}
+}
+
+// The same of a file of streams: no frame is thrown away there, and the run
+// gets longer instead (K3).
+func TestStreamsTooFastFail(t *testing.T) {
+	nettest.Require(t, nettest.Root, nettest.AFXDP)
+	lab := nettest.Lab(t, veth.Config{})
+	file, err := stream.Parse("f", []byte("streams: [{name: a, layers: [eth, ipv4, udp], frame: 64, rate: 10Mpps, count: 3000000}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end, offered := range map[time.Duration]uint64{0: 3_000_000, 400 * time.Millisecond: 3_000_000} {
+		s := spec(t, engine.XSK, lab.A(), lab.B())
+		s.Streams, s.Count, s.Duration, s.MaxRateError = &Streams{Path: "f", Streams: file.Streams}, 0, end, 0.01
+		o := run(t, s)
+		expect(t, o, map[string]uint64{"offered": offered, "unexplained": 0})
+		if !remarked(o, "rate_error") || o.Verdict != budget.Fail {
+			t.Errorf("-t %s: verdict %s %v, remarks %v", end, o.Verdict, o.Reasons, o.Remarks)
+		}
 	}
 }
 

@@ -219,6 +219,8 @@ func (r *running) txRate(rated engine.Rated) {
 	}
 	if o.Rate.OfferedPPS != nil {
 		o.Rate.PacingError = pacingErrorOf(queues, r.shares(*o.Rate.OfferedPPS))
+	} else {
+		o.Rate.PacingError = timingError(queues)
 	}
 }
 

@@ -59,14 +59,36 @@ func pacingErrorOf(queues []engine.TxQueue, shares []float64) *float64 {
 	return &worst
 }
 
+// timingError is how much longer than their own times the frames of a replay
+// took, relative, for the worst worker; time in which nobody could send is left
+// out. nil: no frame had a time of its own.
+func timingError(queues []engine.TxQueue) (worst *float64) {
+	for _, q := range queues {
+		took := q.Rated.LastNs - q.Rated.FirstNs
+		if q.LateNs == 0 || took <= 0 {
+			continue
+		}
+		late := max(0, q.LateNs-int64(away(q)))
+		if e := -float64(min(late, took)) / float64(took); worst == nil || e < *worst {
+			worst = &e
+		}
+	}
+	return worst
+}
+
 // excused is how many of a worker's thrown permits were due while it was away:
 // nobody could have sent those. A path that is too slow excuses nothing: a turn
 // that takes the kernel long is a gap like any other, and only the time in which
 // the thread waited for a CPU meanwhile is none of the path's.
 func excused(q engine.TxQueue, share float64) float64 {
-	away := max(0, q.Stalls.Sum-time.Duration(q.CallsNs)) + q.Stalls.Long
+	return min(float64(q.Thrown), away(q).Seconds()*share)
+}
+
+// away is how long a worker could not send, whatever the path.
+func away(q engine.TxQueue) time.Duration {
+	t := max(0, q.Stalls.Sum-time.Duration(q.CallsNs)) + q.Stalls.Long
 	if q.WaitedNs != nil {
-		away += time.Duration(*q.WaitedNs)
+		t += time.Duration(*q.WaitedNs)
 	}
-	return min(float64(q.Thrown), away.Seconds()*share)
+	return t
 }

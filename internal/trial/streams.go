@@ -119,19 +119,22 @@ func (m *mixed) Done() bool {
 // Err is nil: frames that are made here do not fail.
 func (m *mixed) Err() error { return nil }
 
-// mixedMost bounds the frames made ahead, which only the last look of an offer
-// asks many of.
+// mixedMost is more than any batch: who asks for more only wants to know.
 const mixedMost = 4096
 
-// Due makes the frames that are due.
+// Due makes the frames that are due, or counts them if it is asked for more
+// than a batch: that is the last look of an offer.
 func (m *mixed) Due(sinceNs int64, most int) (n int, nextNs int64) {
+	if most > mixedMost {
+		return len(m.made) + int(m.writer.Mix().Owed(uint64(sinceNs))), never
+	}
 	now := uint64(xsk.NowNs())
 	for {
 		at, more := m.writer.Mix().Peek()
 		if !more {
-			return len(m.made), never
+			return min(len(m.made), most), never
 		}
-		if int64(at) > sinceNs || len(m.made) >= min(most, mixedMost) {
+		if int64(at) > sinceNs || len(m.made) >= most {
 			return min(len(m.made), most), int64(at)
 		}
 		m.make(now)
