@@ -131,7 +131,7 @@ func receiveDefinitions() []Definition {
 		{RowXDPDropped, at(Loss, RxXDP), "frames the XDP program dropped by its action"},
 		{RowRedirected, at(Checkpoint, RxXDP), "frames the XDP program redirected to a socket"},
 		{RowAccounted, at(Checkpoint, RxXDP), "frames the XDP program accounted for itself, without a socket"},
-		{RowRedirectError, at(Loss, RxSocket, RxXDP), "redirects that failed"},
+		{RowRedirectError, at(Loss, RxSocket, RxXDP, TxKernel), "redirects that failed"},
 		{RowFillEmpty, at(Loss, RxSocket, RxXDP), "frames that found no buffer in the fill ring"},
 		{RowRxRingFull, ringFull, "frames that found the RX ring full; as a checkpoint: attempts, aside from the sum"},
 		{RowRxTooLong, at(Loss, RxSocket, RxXDP), "frames longer than a UMEM chunk"},

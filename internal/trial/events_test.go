@@ -86,6 +86,36 @@ func TestEventsEndTheTrial(t *testing.T) {
 	}
 }
 
+// Live frames go on into a device that is gone until the trial hears of it: the
+// kernel's tracepoints name them, and no more than veth's ring holds is purged.
+func TestLiveIntoAGoneDevice(t *testing.T) {
+	nettest.Require(t, nettest.Root, nettest.AFXDP, nettest.Tracing)
+	for _, gone := range []veth.End{veth.A, veth.B} {
+		lab := nettest.Lab(t, veth.Config{})
+		s := spec(t, engine.Live, lab.A(), lab.B())
+		s.Count, s.Duration = 0, 20*time.Second
+		e := map[veth.End]*End{veth.A: s.Tx, veth.B: s.Rx}[gone]
+		later(t, &s, func() error { return e.Port.NS.Do(func() error { return remove(e) }) })
+		o, err := Run(context.Background(), s, nil)
+		if o == nil {
+			t.Fatal(err)
+		}
+		var lost, held uint64
+		for _, r := range o.Rows {
+			switch {
+			case r.Frames == nil:
+			case r.Kind == budget.Held:
+				held += *r.Frames
+			case r.Boundary == budget.TxKernel && r.Kind == budget.Loss:
+				lost += *r.Frames
+			}
+		}
+		if lost == 0 || held > 256 {
+			t.Errorf("%s gone: %d frames named, %d purged\n%s", gone, lost, held, rowsText(o))
+		}
+	}
+}
+
 // A sink whose interface goes has measured for some time, not for less than none.
 func TestSinkLosesItsInterface(t *testing.T) {
 	eachEngine(t, func(t *testing.T, eng engine.Name, a, b string) {

@@ -109,8 +109,22 @@ func (r *running) liveRows(b *builder) {
 		now.PerQueue, before.PerQueue = nil, nil
 		b.reading(budget.TxKernel, kind, row, now, before)
 	}
-	read(budget.Loss, budget.RowDeviceRefused, nic.RoleXDPXmitErrors, nic.Counters.DeviceTxDropped)
+	if r.trace == nil {
+		read(budget.Loss, budget.RowDeviceRefused, nic.RoleXDPXmitErrors, nic.Counters.DeviceTxDropped)
+	} else { // they also count what a device that is down, or no longer there, took none of
+		b.port(budget.TxKernel, budget.Loss, budget.RowDeviceRefused, r.droppedAt(bpf.PointXDPDevmapXmit), "tracepoint", "xdp_devmap_xmit", "")
+		b.port(budget.TxKernel, budget.Loss, budget.RowRedirectError, r.droppedAt(bpf.PointXDPRedirectErr), "tracepoint", "xdp_redirect_err", "")
+	}
 	read(budget.Checkpoint, budget.RowDeviceTx, nic.RoleXDPXmit, nic.Counters.DeviceTx)
+}
+
+// droppedAt is what a tracepoint saw thrown away at the sender's port.
+func (r *running) droppedAt(point bpf.Point) *uint64 {
+	var n uint64
+	for _, c := range r.traced(r.spec.Tx, point) {
+		n += c.Dropped
+	}
+	return &n
 }
 
 func (r *running) txKernelRows(b *builder) {
