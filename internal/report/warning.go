@@ -125,7 +125,7 @@ func validCodes() []CodeDefinition {
 		{WarnQueueMismatch, false, "%d frames came to other receive queues of %s than predicted: %s", "see what spreads them: ethtool -x for the table, ethtool -n for filters and hashed fields"},
 		{WarnAnswersFailed, false, "%s that answer or announce addresses were not taken by %s", "lower --rate, or give the device a static neighbour entry"},
 		{WarnLineRateExceeded, false, "%s exceeds line rate: %s is not a physical link", "nothing to do: `max` is unlimited on virtual links"},
-		{WarnLiveNotTaken, false, "%s took none of %d live frames: its peer has neither XDP nor GRO", "receive with --rx-engine xdp or xsk, or turn GRO on at the peer: ethtool -K PEER gro on"},
+		{WarnLiveNotTaken, true, "%s took none of %d live frames: its peer has neither XDP nor GRO", "receive with --rx-engine xdp or xsk, or turn GRO on at the peer: ethtool -K PEER gro on"},
 		{WarnUnjudged, false, "%d frames were not plainly good and came faster than user space could judge them", "send less of what is not good, or receive with --rx-engine xsk"},
 	}
 }

@@ -250,6 +250,9 @@ func (r *running) invalid() []budget.Reason {
 	for _, e := range r.out.Stopped {
 		out = append(out, budget.Reason{Code: "worker_stopped", Text: fmt.Sprintf("%s: %s", e.Endpoint, e.What)})
 	}
+	if n := r.notTaken(); n > 0 {
+		out = append(out, budget.Reason{Code: "live_not_taken", Text: fmt.Sprintf("%s took none of %d live frames", r.spec.Tx.Endpoint, n)})
+	}
 	if n := r.backward(); n > 0 {
 		out = append(out, budget.Reason{Code: "clock_trouble", Text: fmt.Sprintf("%d frames arrived before they were sent", n)})
 	}

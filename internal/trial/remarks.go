@@ -50,7 +50,9 @@ func (r *running) remarkNumbers() {
 	if e := o.Rate.PacingError; e != nil && !(math.Abs(*e) <= r.spec.MaxRateError) {
 		o.warn("rate_error", *e*100)
 	}
-	r.remarkLive()
+	if n := r.notTaken(); n > 0 {
+		o.warn("live_not_taken", r.spec.Tx.Endpoint, n)
+	}
 	speed := r.spec.Tx.Port.Speed
 	if pps := o.Rate.TxPPS; pps != nil && speed > 0 {
 		if l1 := *pps * 8 * (o.Rate.TxMeanFrame + wire.L1OverheadBytes); l1 > float64(speed) {
@@ -59,26 +61,24 @@ func (r *running) remarkNumbers() {
 	}
 }
 
-// remarkLive says why live frames went nowhere: the kernel tells nobody.
-func (r *running) remarkLive() {
-	if r.spec.Tx.Engine != engine.Live {
-		return
+// notTaken is how many live frames were made for a device that took none at
+// all, 0 if it took any: the kernel tells nobody who does not trace.
+func (r *running) notTaken() (made uint64) {
+	if r.spec.Tx == nil || r.spec.Tx.Engine != engine.Live {
+		return 0
 	}
-	var submitted, taken uint64
 	for _, row := range r.out.Rows {
-		if row.Frames == nil {
+		if row.Frames == nil || *row.Frames == 0 {
 			continue
 		}
 		switch row.Row {
 		case budget.RowSubmitted:
-			submitted += *row.Frames
+			made += *row.Frames
 		case budget.RowDeviceTx, budget.RowDeviceRefused:
-			taken += *row.Frames
+			return 0
 		}
 	}
-	if submitted > 0 && taken == 0 {
-		r.out.warn("live_not_taken", r.spec.Tx.Endpoint, submitted)
-	}
+	return made
 }
 
 // remarkRows says what the rows mean for the reader who looks at the sum only.
